@@ -37,7 +37,7 @@ TEST_FOLDER = ROOT / 'test' / 'control' / 'safety'
 STATES, GATE, RAMP = 'control.safety.state_machine', 'control.safety.output_gate', 'control.safety.output_ramp'
 TESTS = {STATES: ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
          **dict.fromkeys((GATE, RAMP, 'kernels.control.output_gate'), ('test_output_gate.py',))}
-LONGEST = 60        # s that the tests of a mutant may take
+MAX_SECONDS = 60        # s that the tests of a mutant may take
 KILLED, SURVIVED = 'killed', 'survived'
 
 # (module, function and line of source, change): why no test can tell it from the source
@@ -224,7 +224,7 @@ def start(mutant, folder):
     code = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(LONGEST)
+        signal.alarm(MAX_SECONDS)
         said = os.open(os.path.join(folder, f'{os.getpid()}.txt'), os.O_WRONLY | os.O_CREAT)
         os.dup2(said, 1)
         os.dup2(said, 2)

@@ -60,11 +60,12 @@ hypothesis.settings.load_profile('thorough' if THOROUGH else 'quick')
 
 
 # Files with few tests that take long: begun last, they would leave the other worker with nothing to do.
-LONGEST = ('test_record_demo', 'test_compile_cache', 'test_hydraulic_laws', 'test_lying_sensors', 'test_identification',
-           'test_nodes_dds', 'test_security', 'test_topic_delays', 'test_rig_demo', 'test_fleet', 'test_offline',
-           'test_rig', 'test_bag_validate_memory', 'test_extending', 'test_latency', 'test_diagnosis',
-           'test_general_nodes', 'test_layers', 'test_dynamics', 'test_oracle', 'test_cli', 'test_packaging',
-           'test_campaign', 'test_controller_node', 'test_mutated_bags', 'test_tracking_bounds', 'test_mutation')
+SLOWEST = ('test_demo', 'test_record_demo', 'test_lock_step_by_hand', 'test_ros2_control', 'test_compile_cache',
+           'test_hydraulic_laws', 'test_lying_sensors', 'test_identification', 'test_nodes_dds', 'test_security',
+           'test_topic_delays', 'test_rig_demo', 'test_fleet', 'test_offline', 'test_rig',
+           'test_bag_validate_memory', 'test_extending', 'test_latency', 'test_diagnosis', 'test_general_nodes',
+           'test_layers', 'test_dynamics', 'test_oracle', 'test_cli', 'test_packaging', 'test_campaign',
+           'test_controller_node', 'test_mutated_bags', 'test_tracking_bounds', 'test_mutation')
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -75,7 +76,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    order = {name: place for place, name in enumerate(LONGEST)}
+    order = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 

@@ -26,7 +26,7 @@ from ..model.mechanism.cluster import (
 )
 from .elimination import order_elimination, relate
 from .parallelograms import parallel_sides
-from .trust import trusted_distances
+from .trust import convergence_distances
 
 MIN_SINGULAR_VALUE = 1e-3           # of the rows of the null space of K that the independent joints select
 RANK_TOLERANCE = 1e-7               # of a singular value of K against the largest
@@ -300,7 +300,7 @@ class ClusterBuilder:
         rows = self._without_idle_rows(records, tables)
         columns, column_rows = order_elimination(records, cluster_joints, rows)
         trust = np.concatenate([np.zeros(0), *(
-            trusted_distances(self, n, table, cluster_joints) for n, table in enumerate(tables))])
+            convergence_distances(self, n, table, cluster_joints) for n, table in enumerate(tables))])
         return loops._replace(
             clusters=records, cluster_joints=cluster_joints, rows=rows,
             dyads=dyads, columns=columns, column_rows=column_rows,

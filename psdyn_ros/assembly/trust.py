@@ -5,7 +5,7 @@ TRUST_SHARE = 0.25          # of 1 / w; 2 / 3 suffices where w bounds the whole 
 DIFFERENCE_STEP = 1e-6      # of finite differences [m, rad]
 
 
-def trusted_distances(builder, n, table, cluster_joints):
+def convergence_distances(builder, n, table, cluster_joints):
     """Return `trust` (poses,) of cluster n for the poses of its table; zero: no hint is used.
 
     See `closure.provably_found`.

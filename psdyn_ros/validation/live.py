@@ -27,7 +27,7 @@ HOP = 0.1                   # s from one piece to the next
 PATIENCE = SECOND // 2      # ns that pressures may lag behind the states before they are missing
 STEPS = 64                  # between states, from which their period is taken
 PRESSURE_STEPS = 5          # between pressures
-LONGEST = 1.0               # s that a prediction may take longer than it must, before figures are forgotten
+MAX_DELAY_S = 1.0               # s that a prediction may take longer than it must, before figures are forgotten
 SLOWER = 2.5                # times the period, by which states that come more slowly begin again
 MOST_WAITING = 16384        # messages that are kept until they are sampled
 ORDERS = 8                  # of names that are kept ready
@@ -214,7 +214,7 @@ class LiveValidator:
     @property
     def trouble(self):
         """Why nothing is predicted although states come, '' where it is."""
-        if self._tracks is None or self.behind <= LONGEST + self._expected:
+        if self._tracks is None or self.behind <= MAX_DELAY_S + self._expected:
             return ''
         return f'nothing could be predicted for {self.behind:.3g} s: {self._cutter.why()}'
 
@@ -235,7 +235,7 @@ class LiveValidator:
             return []
         self._fill()
         steps = list(self._pieces()) if self._tracks.waiting >= self._hop else []
-        self.metrics.forget((self.latest - self._origin) / SECOND - self._expected - LONGEST)
+        self.metrics.forget((self.latest - self._origin) / SECOND - self._expected - MAX_DELAY_S)
         return steps
 
     def _restart_with_last(self):

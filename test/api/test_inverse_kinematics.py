@@ -90,7 +90,7 @@ def test_solution_of_a_redundant_machine_is_next_to_the_start(name, rng):
     assert inner > 5
 
 
-@pytest.mark.parametrize('name', TOOLS)
+@pytest.mark.parametrize('name', thorough([*TOOLS], 2))
 def test_what_is_out_of_reach_is_not_solved(name):
     m = machine(name)
     link = TOOLS[name]

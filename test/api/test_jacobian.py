@@ -3,12 +3,14 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+from conftest import thorough
 from support.cases import along, made
 from support.comparison import error
 
 from psdyn_ros import ActuationError, DuplicateNameError, ShapeError, StateError, TogglePointError, UnknownNameError
 
 NAMES = ('crane', 'tree', 'floating crane', 'four_bar', 'five_bar', 'excavator', 'pkm_2pur2rpu')
+QUICK = 'crane', 'floating crane', 'five_bar'
 POINT = np.array((0.1, -0.2, 0.3))
 STEP = 1e-5
 
@@ -17,7 +19,7 @@ def position(m, x, link):
     return (m.link_pose(x, link) @ (*POINT, 1.0))[:3]
 
 
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('name', thorough(NAMES, QUICK))
 def test_jacobian_in_link_axes_gives_the_twist_of_the_recursion(name, rng):
     case = made(name)
     s, m = case.state(rng), case.m
@@ -27,7 +29,7 @@ def test_jacobian_in_link_axes_gives_the_twist_of_the_recursion(name, rng):
         assert error(m.jacobian(s.x, link, axes='link') @ s.xd, m.link_twist(s.x, s.xd, link)) < 1e-12
 
 
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('name', thorough(NAMES, QUICK))
 def test_jacobian_is_the_difference_of_positions(name, rng):
     case = made(name)
     s, m = case.state(rng), case.m
@@ -41,7 +43,7 @@ def test_jacobian_is_the_difference_of_positions(name, rng):
 
 
 @pytest.mark.parametrize('axes', ['base', 'link'])
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('name', thorough(NAMES, QUICK))
 def test_rate_is_the_difference_of_jacobians(name, axes, rng):
     case = made(name)
     s, m = case.state(rng), case.m
@@ -51,7 +53,7 @@ def test_rate_is_the_difference_of_jacobians(name, axes, rng):
     assert error(rate, (after - before) / (2.0 * STEP)) < 1e-6
 
 
-@pytest.mark.parametrize('name', [name for name in NAMES if not name.startswith('floating')])
+@pytest.mark.parametrize('name', thorough([name for name in NAMES if not name.startswith('floating')], QUICK))
 def test_jacobian_and_acceleration_against_pinocchio(name, rng):
     case = made(name)
     s, m, oracle = case.state(rng), case.m, case.oracle

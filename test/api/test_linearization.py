@@ -4,6 +4,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+from conftest import thorough
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 from support.comparison import error
@@ -50,7 +51,7 @@ def state_near_start(m, rng):
     return x, rng.uniform(-0.5, 0.5, m.dof), rng.normal(size=len(m.actuators)) * m.total_mass
 
 
-@pytest.mark.parametrize('name', [*NAMES, 'floating'])
+@pytest.mark.parametrize('name', thorough([*NAMES, 'floating'], ('hiab_xs031', 'five_bar', 'balloon')))
 def test_states_and_outputs_against_differences(name, rng):
     """Springs and dampers on every joint, a wrench on a link; positions, rates and accelerations of every joint."""
     m = manipulator(name)

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.cases import made
 from support.comparison import error
 from support.paths import CONFIG, ROOT
@@ -31,7 +32,7 @@ def chart(name, pressure=None):
                                     pressure=pressure, nodes=(10, 10))
 
 
-@pytest.mark.parametrize('name', ['hiab_xs031', 'excavator'])
+@pytest.mark.parametrize('name', thorough(['hiab_xs031', 'excavator'], 1))
 def test_actuator_is_exactly_at_its_limit_under_the_mass_of_the_chart(name):
     """Inverse dynamics with the weight as a wrench, and of a machine with the mass as a payload."""
     m, found = machine(name), chart(name)
@@ -74,7 +75,7 @@ def test_limits_are_areas_times_pressure():
     assert error(found.lower[row], supply.return_pressure * lift.area_a - 5e6 * lift.area_b) < 1e-12
 
 
-@pytest.mark.parametrize('name', ['hiab_xs031', 'excavator', 'five_bar', 'pkm_2pur2rpu'])
+@pytest.mark.parametrize('name', thorough(['hiab_xs031', 'excavator', 'five_bar', 'pkm_2pur2rpu'], 1))
 def test_workspace_contains_random_positions(name, rng):
     m = machine(name)
     link, found = 'tcp', m.workspace('tcp', samples=2000)

@@ -113,7 +113,7 @@ def case(request):
     return made(request.param)
 
 
-@pytest.mark.parametrize('name', ['tree', 'excavator', 'shared', 'floating shared'])
+@pytest.mark.parametrize('name', thorough(['tree', 'excavator', 'shared', 'floating shared'], 2))
 def test_sufficient_sets_of_joints_give_the_state(name, rng):
     case = made(name)
     m, s = case.m, case.state(rng)
@@ -176,6 +176,7 @@ def test_a_bound_map_reads_as_the_map_does(case, rng):
         bound.state()
 
 
+@pytest.mark.long
 def test_rows_that_no_pose_has_are_nan_and_the_others_are_not():
     m = psdyn_ros.load(find_machine('five_bar'))
     x, xd, residual = m.joint_map(m.coordinates).states(
@@ -211,6 +212,7 @@ def test_joint_maps_that_do_not_fit(case, names, kind, words):
         m.joint_map(names)
 
 
+@pytest.mark.long
 def test_joint_map_tabulated_in_pauses_equals_one_made_at_once():
     joints = ('shoulder_1', 'elbow_1')
     m, other = (psdyn_ros.load(find_machine('five_bar')) for _ in range(2))

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support import urdf_text as urdf
 from support.cases import made
 from support.comparison import error
@@ -39,7 +40,7 @@ def assert_same(a, b, name, rng):
     assert error(a.mass_matrix(s.x), b.mass_matrix(s.x)) < 1e-12
 
 
-@pytest.mark.parametrize('name', ['crane', 'tree', 'shared', 'floating shared'])
+@pytest.mark.parametrize('name', thorough(['crane', 'tree', 'shared', 'floating shared'], 2))
 def test_payload_is_a_link_more(name, rng):
     """On every link of the crane, and on some of other machines."""
     m, links = made(name).m, made(name).oracle.links
@@ -93,6 +94,7 @@ def test_the_original_is_unchanged(rng):
     assert fresh.total_mass == CRANE.total_mass
 
 
+@pytest.mark.long
 def test_the_options_of_load_are_kept(rng):
     machine = chain(9, 'RLP')
     order = machine.actuators[::-1]

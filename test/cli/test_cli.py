@@ -240,6 +240,7 @@ def test_as_a_process(file):
     assert done.returncode == 2 and done.stderr.startswith('psdyn: XmlError: ') and 'Traceback' not in done.stderr
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away():
     """psdyn check FILE | head -1"""
     command = f'"{sys.executable}" -m psdyn_ros.cli check hiab_xs031 | head -c 20'

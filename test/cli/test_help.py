@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from conftest import thorough
 from support.paths import ROOT
 
 import psdyn_ros
@@ -51,9 +52,9 @@ def completions(line):
     return environment
 
 
-@pytest.mark.parametrize('line, offered', [('psdyn sim', 'simulate'), ('psdyn check five', 'five_bar'),
-                                           ('psdyn demo --saf', '--safety'),
-                                           ('psdyn check mine', 'mine.urdf')])
+@pytest.mark.parametrize('line, offered', thorough([
+    ('psdyn check five', 'five_bar'), ('psdyn sim', 'simulate'), ('psdyn demo --saf', '--safety'),
+    ('psdyn check mine', 'mine.urdf')], 1, several=True))
 def test_a_shell_completes_commands_machines_and_files(line, offered, tmp_path):
     (tmp_path / 'mine.urdf').write_text('<robot/>')
     program = 'import sys; sys.argv[0] = "psdyn"; from psdyn_ros.cli import main; main()'

@@ -65,7 +65,7 @@ def test_every_formulation_does_one_triangle(options):
     assert result.largest[1].value < TIGHT
 
 
-@pytest.mark.parametrize('kind', thorough([*KINDS], ('five_bar', 'six_link', 'spatial_prismatic', 'parallel')))
+@pytest.mark.parametrize('kind', thorough([*KINDS], ('five_bar', 'spatial_prismatic')))
 def test_general_loops(kind, rng):
     result = examine(general(rng, [kind], friction=True), seed=int(rng.integers(2**32)))
     assert result.largest[1].value < TIGHT, witness_report(kind, result)
@@ -88,7 +88,7 @@ MACHINES = {'hiab_xs031': {NOC, TITOP, PAZ}, 'hiab_xs031_lift': {NOC, TITOP, DEN
             'excavator': {NOC, TITOP}, 'balloon': {NOC, TITOP}}
 
 
-@pytest.mark.parametrize('name', MACHINES)
+@pytest.mark.parametrize('name', thorough([*MACHINES], 2))
 def test_machines_of_the_package(name):
     result = examine(psdyn_ros.load(URDF / f'{name}.urdf', allow_unphysical=True), states=5)
     assert applying(result) == MACHINES[name]

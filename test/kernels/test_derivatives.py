@@ -123,7 +123,7 @@ def test_floating_base_against_complex_steps(kinds, rng):
         check_kernels(manipulator, in_motion(manipulator, rng, loaded), state_near_start(manipulator, rng), 1e-12)
 
 
-@pytest.mark.parametrize('kind', thorough([*KINDS], ('six_link', 'parallel')))
+@pytest.mark.parametrize('kind', thorough([*KINDS], ('six_link', 'spatial_prismatic')))
 def test_loops_of_any_kind_against_80_bit_differences(kind, rng):
     machine = general_machine(rng, (kind,), friction=True, floating=bool(rng.integers(2)), own_coordinates=True)
     manipulator = load(machine)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.general_machines import general_machine
 
 from psdyn_ros import load
@@ -25,7 +26,7 @@ def iterated(m):
     return out
 
 
-@pytest.mark.parametrize('kind', CLOSED_FORM)
+@pytest.mark.parametrize('kind', thorough([*CLOSED_FORM], 3))
 def test_closed_form_agrees_with_iteration(rng, kind):
     compared = 0
     for _ in range(3):

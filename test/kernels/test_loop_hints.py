@@ -133,7 +133,7 @@ def test_hints_of_parallel_robots_change_nothing(robot, rng):
 
 
 @pytest.mark.parametrize('kind', thorough(SPATIAL, ('parallel',)))
-def test_newton_finds_the_root_from_trusted_distances(kind, rng):
+def test_newton_finds_the_root_from_convergence_distances(kind, rng):
     """From anywhere within the distance at which a hint is used, at tabulated poses."""
     m = drawn(rng, kind)
     builder, loops = builder_of(m), m.machine.loops
@@ -300,6 +300,7 @@ print(len(calls))
 """
 
 
+@pytest.mark.long
 def test_an_exact_hint_leaves_one_linearisation():
     """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all.
 

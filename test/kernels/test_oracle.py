@@ -22,7 +22,7 @@ CASES = {kind: ([kind], {}) for kind in KINDS} | {
     'redundant': (NESTED, {'redundant': True, 'friction': True}),
     'under_actuated': (NESTED, {'under_actuated': True}),
     'random': (5, {})}
-QUICK = ('crane', 'parallel', 'floating', 'redundant', 'RLPL')
+QUICK = ('crane', 'parallel', 'floating', 'RLPL')
 
 
 @pytest.fixture(params=thorough([*MACHINES, *CASES, *WORDS], QUICK))
@@ -149,7 +149,7 @@ def sin_q(oracle, x, loop):
     return axis @ np.cross(across, lever) / np.linalg.norm(across) / np.linalg.norm(lever)
 
 
-@pytest.mark.parametrize('seed', thorough(SEEDS, 4))
+@pytest.mark.parametrize('seed', thorough(SEEDS, 2))
 @pytest.mark.parametrize('make', [chain, tree])
 def test_loops_close_and_stay_clear_of_toggle_points(make, seed, rng):
     machine = make(seed, 5)

@@ -43,6 +43,7 @@ def test_legs_are_eliminated_within_their_own_rows(name):
     assert sorted(pivots) == list(range(15))
 
 
+@pytest.mark.long
 def test_the_delta_robot_only_translates(rng):
     m = load(ROBOTS['delta'][0])
     level = m.link_pose(m.initial_position, 'platform')[:3, :3]

@@ -77,6 +77,7 @@ def absent(cases):
     return run(ABSENT + COMPUTE, cases, NUMBA_DISABLE_JIT='')
 
 
+@pytest.mark.long
 def test_it_is_said_once(switched_off, absent):
     for done in (switched_off, absent):
         assert done.stderr.count('\n') == 1

@@ -183,6 +183,7 @@ def test_a_balloon_flies_from_its_parameter_file_with_its_external_forces(balloo
     assert max(np.abs(heights)) > 0.01 and min(heights) > -0.5
 
 
+@pytest.mark.long
 @pytest.mark.dds
 @pytest.mark.lockstep
 @pytest.mark.parametrize('case', thorough([

@@ -233,6 +233,7 @@ def test_linear_algebra_has_one_thread_by_the_environment():
     assert others == 0
 
 
+@pytest.mark.long
 def test_linear_algebra_has_one_thread_even_if_numpy_was_loaded_before():
     code = 'from psdyn_ros.nodes.runtime import realtime\nassert realtime.one_thread_for_algebra().achieved'
     _, ticks = map(int, python(THREADS_AT_WORK.format(before=code)).split())

@@ -93,6 +93,7 @@ def test_screw_in_a_loop_is_refused(with_screw):
     assert refused == "LoopError: joint 'lift' is a screw; joints of loops are revolute or prismatic\n"
 
 
+@pytest.mark.long
 def test_slider_crank_closes_by_iteration_before_and_in_closed_form_after(original, tmp_path):
     script, = blocks(LOOPS, 'python')
     lines = 'rod on the crank: {0} of 1 pins in closed form\nrod on the block: {0} of 1 pins in closed form\n'

@@ -10,7 +10,9 @@ from support.paths import ROOT
 # rooms that speak the language of the glossary
 ROOMS = ('kernels', 'model', 'assembly', 'api')
 # retired everywhere: others of the glossary have a meaning of their own outside of these rooms, as to hold a machine
-OUTSIDE = 'told', 'tell', 'tangle', 'surroundings', 'ladder', 'rivals', 'salvage', 'tier', 'tiers'
+OUTSIDE = ('told', 'tell', 'tangle', 'surroundings', 'ladder', 'rivals', 'salvage', 'tier', 'tiers', 'trusted',
+           'flow_scale')
+CONSTANTS = 'LEFT_OUT', 'SHORTEST', 'LONGEST'       # say neither of what nor in which unit
 
 
 def rows():
@@ -64,7 +66,12 @@ def test_sources_use_no_retired_word():
 def test_outer_rooms_have_no_names_of_the_private_dialect():
     vocabulary = dict.fromkeys(OUTSIDE, False)
     assert vocabulary.items() <= retired().items()
-    assert refused_in(('nodes', 'simulation', 'validation', 'cli'), vocabulary) == {}
+    assert refused_in(('nodes', 'simulation', 'validation', 'control', 'tools', 'view', 'cli'), vocabulary) == {}
+
+
+def test_constants_have_a_noun():
+    for path in (ROOT / 'psdyn_ros').rglob('*.py'):
+        assert not {name for _, name in names(path.read_text())} & set(CONSTANTS), path
 
 
 @pytest.mark.parametrize('text, found', [

@@ -207,7 +207,7 @@ def without_types(tree):
     """Return a tree without what is imported for annotations only."""
     class Remover(ast.NodeTransformer):
         def visit_If(self, node):
-            return None if ast.unparse(node.test) == 'TYPE_CHECKING' else self.generic_visit(node)
+            return None if getattr(node.test, 'id', '') == 'TYPE_CHECKING' else self.generic_visit(node)
     return Remover().visit(tree)
 
 
@@ -367,6 +367,12 @@ def test_orientation_mathematics_has_one_door():
     doors = [path.relative_to(PACKAGE) for path in SOURCES for _, name in imports(parsed(path), [])
              if name.split('.')[0] in ('tf_transformations', 'transforms3d')]
     assert set(doors) == {Path('api/orientation.py')}
+
+
+def test_quality_of_service_has_one_file():
+    files = [path.relative_to(PACKAGE) for path in SOURCES for node in ast.walk(parsed(path))
+             if isinstance(node, ast.Call) and getattr(node.func, 'id', '') == 'QoSProfile']
+    assert set(files) == {Path('nodes/runtime/qos.py')}
 
 
 WITHOUT_ROS = '''

@@ -3,6 +3,7 @@
 import importlib.util
 
 import pytest
+from conftest import thorough
 from support.paths import ROOT
 
 MODULES = {'computed_torque': 23, 'valve_computed_torque': 25}     # from state to command; 25 are the most
@@ -36,7 +37,7 @@ def test_lines_are_counted_as_git_has_them(figures):
 
 @pytest.mark.dds
 @pytest.mark.lockstep
-@pytest.mark.parametrize('law', MODULES)
+@pytest.mark.parametrize('law', thorough([*MODULES], ['valve_computed_torque']))
 def test_modules_from_state_to_command(figures, law):
     pytest.importorskip('rclpy', reason='the controller is a node')
     found = figures.modules_of_path(law)

@@ -45,12 +45,12 @@ def test_random_numbers_are_those_of_the_seed(rng, request):
 
 
 def test_files_that_take_longest_exist_and_come_first():
-    assert set(conftest.LONGEST) <= {path.stem for path in TESTS.rglob('test_*.py')}
+    assert set(conftest.SLOWEST) <= {path.stem for path in TESTS.rglob('test_*.py')}
 
     class Item:
         def __init__(self, stem):
             self.path = Path(f'{stem}.py')
 
-    items = [Item(stem) for stem in ('test_a', conftest.LONGEST[1], 'test_b', conftest.LONGEST[0])]
+    items = [Item(stem) for stem in ('test_a', conftest.SLOWEST[1], 'test_b', conftest.SLOWEST[0])]
     conftest.pytest_collection_modifyitems(items)
-    assert [item.path.stem for item in items] == [*conftest.LONGEST[:2], 'test_a', 'test_b']
+    assert [item.path.stem for item in items] == [*conftest.SLOWEST[:2], 'test_a', 'test_b']

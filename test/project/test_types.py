@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.paths import ROOT
 
 import psdyn_ros
@@ -89,6 +90,7 @@ def mypy(*arguments):
     return run.returncode, run.stdout
 
 
+@pytest.mark.long
 def test_mypy_is_content():
     code, text = mypy()
     assert code == 0, text
@@ -112,10 +114,10 @@ bag = psdyn_ros.read_bag('run')
 '''
 
 
-@pytest.mark.parametrize('wrong, code', [
+@pytest.mark.parametrize('wrong, code', thorough([
     ('', 'Success'), ("crane.with_payload('tcp', 'heavy')", 'arg-type'), ('crane.gravity_force(x)', 'attr-defined'),
     ('rest.free + 1', 'operator'), ('crane.jacobian(x)', 'call-arg'), ('y: str = crane.total_mass', 'assignment'),
-    ('bag.joints.names + 1', 'operator')])
+    ('bag.joints.names + 1', 'operator')], 3, several=True))
 def test_a_users_program_is_checked(tmp_path, wrong, code):
     program = tmp_path / 'program.py'
     program.write_text(PROGRAM.format(wrong=wrong))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 import psdyn_ros
@@ -176,7 +177,7 @@ def felt(motion):
                            motion.acceleration[3:]))
 
 
-@pytest.mark.parametrize('source', ['twist', 'acceleration', 'both', 'imu', 'imu with orientation'])
+@pytest.mark.parametrize('source', thorough(['twist', 'imu with orientation', 'acceleration', 'both', 'imu'], 2))
 def test_what_a_machine_feels_of_its_base_follows_from_each_kind_of_message(source):
     tracker, h = BaseTracker(GRAVITY), 1e-3
     worst = 0.0

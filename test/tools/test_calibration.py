@@ -25,6 +25,7 @@ def kept(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('layout', [LAYOUTS[3], LAYOUTS[5]], ids=lambda layout: layout.name)
 def test_healthy_bag_of_the_second_plant_passes(kept, layout):
     found = outcome_of(Task(0, 1, layout), kept)
@@ -32,6 +33,7 @@ def test_healthy_bag_of_the_second_plant_passes(kept, layout):
     assert all(low <= 0.0 <= high for _, low, high in found.delays)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', NAMED)
 def test_what_is_wrong_is_named_first_with_its_size(kept, name):
     found = outcome_of(Task(0, 2, Layout('array'), name), kept)
@@ -39,6 +41,7 @@ def test_what_is_wrong_is_named_first_with_its_size(kept, name):
     assert abs(found.deviation) <= 4.0
 
 
+@pytest.mark.long
 def test_kept_motion_is_that_of_the_plant(kept):
     motion = motion_of(kept, 0)
     assert isinstance(motion, Motion) and motion.pressures.shape == (len(motion.t), 3, 2)

@@ -2,6 +2,7 @@
 core or a judge that was sabotaged."""
 
 import re
+from collections import Counter
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
@@ -30,6 +31,11 @@ from psdyn_ros.tools.fault_campaign.judge import Cycle, Judge
 
 PERIOD = 0.002
 HOLDING = np.array([0.0, 5e4, 3e4, -5e3])
+BY_PROCESS = {'run_deactivation': 'left_running', 'run_start': 'no_state_at_start', 'run_death': 'controller_dead',
+              'run_clock_jump': 'clock_jump'}
+# conditions with more than one injection, and how many
+SEVERAL_WAYS = {'state_silent': 2, 'state_stale': 2, 'state_future': 2, 'stamp_order': 2, 'state_malformed': 2,
+                'state_jump': 2, 'closure_residual': 2, 'output_rejected': 6, 'exception': 2, 'emergency_stop': 2}
 
 
 @pytest.fixture(scope='module')
@@ -56,11 +62,16 @@ def an_injection(name):
 
 
 def cases(level):
-    """One state of each way, which turns from way to way; the full campaign has all of them."""
+    """One state of each way, which turns from way to way; the full campaign has all of them.
+
+    At force level those are `long` that are tried on valves.
+    """
     for number, one in enumerate(injections.INJECTIONS):
         if level in one.levels:
             state = one.states[number % len(one.states)]
-            yield pytest.param(one, state, id=f'{level}-{one.condition}-{one.name}-{state.name}')
+            again = level == 'effort' and 'valve' in one.levels
+            yield pytest.param(one, state, marks=[pytest.mark.long] * again,
+                               id=f'{level}-{one.condition}-{one.name}-{state.name}')
 
 
 @pytest.mark.parametrize('injection, state', list(cases('effort')))
@@ -105,23 +116,26 @@ def check(trial):
     assert trial.reaction is not None and trial.reaction <= trial.bound
 
 
-def test_every_condition_of_a_check_is_injected():
-    injected = {one.condition for one in injections.INJECTIONS} | {one.condition for one in rejected_inputs.ATTEMPTS}
-    assert {row.name for check in CHECKS for row in check.rows} - injected == {'clock_jump'}    # a trial of its own
+def test_every_condition_is_tried_in_exactly_one_place():
+    places = ({one.condition for one in injections.INJECTIONS}, {one.condition for one in rejected_inputs.ATTEMPTS},
+              {condition for condition, _, _ in rejected_inputs.DESCRIPTIONS}, set(BY_PROCESS.values()))
+    assert Counter(condition for place in places for condition in place) == dict.fromkeys(CONDITIONS, 1)
+    assert {function.__name__ for function, _, _ in process_trials.PROCESS_TRIALS} == BY_PROCESS.keys()
+    of_checks = {row.name for check in CHECKS for row in check.rows}
+    assert of_checks - places[0] - places[1] == {'clock_jump'}
 
 
-def test_every_condition_of_the_table_is_tried():
-    tried = {one.condition for one in injections.INJECTIONS} | {one.condition for one in rejected_inputs.ATTEMPTS}
-    tried |= {condition for condition, _, _ in rejected_inputs.DESCRIPTIONS}
-    assert CONDITIONS.keys() - tried == {'left_running', 'no_state_at_start', 'controller_dead', 'clock_jump'}
-    assert {name.__name__ for name, _, _ in process_trials.PROCESS_TRIALS} == {
-        'run_deactivation', 'run_start', 'run_death', 'run_clock_jump'}
+def test_every_condition_is_injected_in_exactly_one_way_but_for_those_with_several():
+    ways = Counter(one.condition for one in injections.INJECTIONS)
+    assert {condition: count for condition, count in ways.items() if count > 1} == SEVERAL_WAYS
+    assert len({one.name for one in injections.INJECTIONS}) == len(injections.INJECTIONS)
 
 
 # motion after a fault
 
 
-@pytest.fixture(scope='module', params=[('package', 500.0), ('second', 100.0)], ids=lambda one: one[0])
+@pytest.fixture(scope='module', params=thorough([('second', 100.0), ('package', 500.0)], 1),
+                ids=lambda one: one[0])
 def moved(request):
     """(plant, `Machine`) on valves."""
     plant, rate = request.param
@@ -464,6 +478,7 @@ def test_the_bench_repeats_itself(machine):
 # over DDS
 
 
+@pytest.mark.long
 @pytest.mark.dds
 def test_controllers_are_killed_or_hold_a_command_up_and_nothing_moves_afterwards(capfd, tmp_path, monkeypatch):
     pytest.importorskip('rclpy', reason='the nodes need rclpy')

@@ -99,14 +99,14 @@ def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
 
 
 @pytest.mark.lockstep
-@pytest.mark.parametrize('arguments, says', [
+@pytest.mark.parametrize('arguments, says', thorough([
     (('--machine', 'nowhere.urdf'), 'nowhere.urdf'),
     (('--machine', str(ROOT / 'package.xml')), 'robot'),
     (('--duration', '-1'), 'duration'),
-    (('--bandwidth', '1000'), 'bandwidth'),
     (('--rate', 'nan'), 'rate is nan; expected a number'),
     (('--rate', '0'), 'rate 0 Hz: expected more than 0'),
-])
+    (('--bandwidth', '1000'), 'bandwidth'),
+], 5, several=True))
 def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
     assert cli.main(['demo', '--output', str(tmp_path), *arguments]) == 2
     said = capfd.readouterr().err

@@ -37,6 +37,7 @@ def test_velocities_and_accelerations_of_the_multi_sine_are_its_derivatives():
         assert np.abs(np.array(judgement.multi_sine(t)) - [judgement.START, np.zeros(4), np.zeros(4)]).max() < 1e-12
 
 
+@pytest.mark.long
 def test_a_row_says_how_the_machine_stopped(capsys):
     judgement.main(['valve_pid, HOLD, states lost'])
     row, = (line for line in capsys.readouterr().out.splitlines() if 'states lost' in line)

@@ -183,6 +183,7 @@ def test_a_reader_that_dies_is_found_and_the_campaign_goes_on():
     assert report.outcomes['cut_sqlite', CRASH] == 1
 
 
+@pytest.mark.long
 def test_readers_that_hang_busy_or_asleep_are_found(monkeypatch):
     monkeypatch.setattr(mutated_bags, 'PATIENCE', 0.2)
     report = campaign(2, judge=_hanging)

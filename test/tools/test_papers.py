@@ -2,9 +2,11 @@
 
 import re
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import paz_machine
 from support.paths import ROOT
 
@@ -13,12 +15,13 @@ from psdyn_ros.tools.papers import SECTIONS, findings, page, runner, wang
 from psdyn_ros.tools.papers.findings import EXPLAINED, FAIL, PASS, Findings
 
 DOCS = ROOT / 'docs' / 'reference'
+QUICK = SECTIONS     # those of seconds
 
 
-@pytest.fixture(scope='module')
-def quick():
-    """All papers without their slow steps."""
-    return runner.compute(quick=True, progress=False)
+@cache
+def quick(section):
+    """(title, `Findings`) of a paper without its slow steps."""
+    return runner.compute([section], quick=True, progress=False)[section]
 
 
 @pytest.fixture(scope='module')
@@ -63,15 +66,16 @@ def assert_same(title, entry, cells):
 # --- numbers
 
 
-@pytest.mark.parametrize('section', SECTIONS)
-def test_numbers_are_those_of_the_papers_and_references(section, quick):
-    _, found = quick[section]
+@pytest.mark.parametrize('section', thorough(SECTIONS, QUICK))
+def test_numbers_are_those_of_the_papers_and_references(section):
+    _, found = quick(section)
     assert len(found.entries) >= 3
     assert [entry.quantity for _, entry in found.entries if entry.verdict == FAIL] == []
 
 
-def test_committed_page_has_the_numbers_of_a_fresh_run(quick, committed):
-    for title, entry in entries_of(quick):
+@pytest.mark.parametrize('section', thorough(SECTIONS, QUICK))
+def test_committed_page_has_the_numbers_of_a_fresh_run(section, committed):
+    for title, entry in entries_of({section: quick(section)}):
         assert_same(title, entry, committed[title, entry.quantity])
 
 
@@ -145,6 +149,7 @@ def test_command(tmp_path, capsys):
     assert {title for title, _ in rows_of(text)} == {wang.TITLE}
 
 
+@pytest.mark.long
 def test_a_wrong_number_is_an_exit_code(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(wang.FLOPS, 'theta', 77)
     assert cli.main(['papers', '--only', 'wang', '--output', str(tmp_path)]) == 1

@@ -45,6 +45,7 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.setenv('PYTHONPATH', str(ROOT))
 
 
+@pytest.mark.long
 def test_the_nodes_of_the_page_find_each_other(installed, tmp_path):
     commands = [command for command in COMMANDS if command.startswith('ros2')]
     assert len(commands) == 2

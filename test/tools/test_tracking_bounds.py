@@ -140,6 +140,7 @@ def test_swinging_is_told_from_standing_off():
     assert swing(errors) == pytest.approx([0.0, 2e-3 / np.sqrt(2.0), 0.0], abs=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_pid_has_a_margin_of_two_where_it_was_tuned():
     assert (swing(run(Case(PID, louder=2.0, rest=2.0))) <= tracking.STEADY).all()

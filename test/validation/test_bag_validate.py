@@ -68,6 +68,7 @@ def test_tolerances_tell_a_payload_and_a_drifting_sensor_from_a_healthy_machine(
         assert all(reason.startswith('tilt_cylinder') for reason in found.reasons)
 
 
+@pytest.mark.long
 def test_two_recordings_are_told_from_each_other_where_the_machine_changed_and_only_there(bags):
     plain, payload, drift = (short(bags, name) for name in ('plain', 'payload', 'drift'))
     assert {change.verdict for change in compare(plain, plain)} == {SAME}

@@ -59,7 +59,7 @@ def test_chambers_of_cylinder_in_mode_effort_give_its_effort():
 @pytest.mark.parametrize(('name', 'travel'), thorough([
     ('hiab_xs031', (0.1, 0.03, 0.03, 0.1)), ('four_bar', (0.3,)), ('hiab_xs031_lift', (0.1,)),
     ('excavator', (0.2, 0.1, 0.1, 0.1)), ('five_bar', (0.3, -0.2)),
-    ('pkm_2pur2rpu', (0.01, 0.01, 0.01, 0.01))], 2, several=True))
+    ('pkm_2pur2rpu', (0.01, 0.01, 0.01, 0.01))], 1, several=True))
 def test_controlled_bag_of_force_level_passes_without_hydraulics(tmp_path, name, travel):
     machine = load(find_machine(name))
     plant, middle, travel = Plant(machine, period=2e-3), machine.initial_position, np.array(travel[:machine.dof])
@@ -93,7 +93,7 @@ SHIPPED = (('hiab_xs031', 'effort', 0.02), ('hiab_xs031', 'valve', 0.3), ('hiab_
 
 
 @pytest.mark.parametrize(('name', 'level', 'share'), thorough(
-    SHIPPED, [SHIPPED[1], SHIPPED[5], SHIPPED[6]], several=True))
+    SHIPPED, [SHIPPED[1]], several=True))
 def test_simulated_bag_of_shipped_machine_has_nothing_wrong(tmp_path, name, level, share):
     machine = load(find_machine(name))
     still = np.zeros(machine.dof)
@@ -123,6 +123,7 @@ def test_every_shipped_machine_with_actuators_is_simulated_here():
     assert {name for name, level, _ in SHIPPED if level == 'valve'} == with_oil
 
 
+@pytest.mark.long
 def test_bag_of_boom_that_hits_its_stop_passes_and_says_so(tmp_path):
     machine = load(find_machine('hiab_xs031_lift'))
     still = np.zeros(machine.dof)

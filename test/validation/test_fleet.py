@@ -258,6 +258,7 @@ def test_a_cluster_says_the_same(bags, local, cluster, tmp_path):
     assert re.search("does not exist on '.*', a worker", there[str(some[2])]['text'])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_is_done_is_kept_where_the_scheduler_is_lost(bags, cluster, tmp_path, monkeypatch, capsys):
     kept = batch._kept

@@ -293,6 +293,7 @@ def test_pressures_that_stop_make_efforts_unknown_and_predictions_go_on():
     assert live.pressure_age > SECOND and not np.isfinite(live.metrics.excess()).any() and live.behind < 1.0
 
 
+@pytest.mark.long
 def test_memory_does_not_grow():
     t, x, xd, effort = healthy(3.0)
     live, sizes = LiveValidator(crane(), oil(), period=PERIOD, window=2.0), []

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from conftest import thorough
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from support.cases import machine
@@ -32,9 +33,9 @@ def drawn(m, motion):
     return figure.axes[0], [float(text.get_text()[:-2]) for text in figure.axes[0].texts]
 
 
-@pytest.mark.parametrize('name, slews, across', [
+@pytest.mark.parametrize('name, slews, across', thorough([
     ('hiab_xs031', True, 'reach [m]'), ('excavator', True, 'reach [m]'), ('five_bar', False, 'x [m]'),
-    ('pkm_2pur2rpu', False, 'y [m]'), ('balloon', False, 'x [m]')])
+    ('pkm_2pur2rpu', False, 'y [m]'), ('balloon', False, 'x [m]')], 3, several=True))
 def test_a_machine_is_seen_from_where_it_is_large(name, slews, across):
     view = View(machine(name))
     assert (view.slews, view.across) == (slews, across)
@@ -58,7 +59,7 @@ def test_every_shape_is_drawn_once():
     assert len(axes.patches) == len(shapes)
 
 
-@pytest.mark.parametrize('name', MACHINES)
+@pytest.mark.parametrize('name', thorough(MACHINES, 2))
 def test_times_do_not_cover_each_other_and_stay_in_the_picture(name):
     m = machine(name)
     axes, times = drawn(m, there_and_back(m, 0.02 if name == 'pkm_2pur2rpu' else 0.15))

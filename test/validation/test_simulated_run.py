@@ -72,6 +72,7 @@ def test_the_report_shows_commands_motion_and_pressures(tmp_path, commands):
         assert (tmp_path / 'bag' / name).read_bytes().startswith(b'\x89PNG')
 
 
+@pytest.mark.long
 def test_what_is_drawn_is_what_the_bag_holds(tmp_path, commands, monkeypatch):
     monkeypatch.setattr(simulated_states, 'MAX_KEPT', 40)
     plants = []
@@ -91,6 +92,7 @@ def test_what_is_drawn_is_what_the_bag_holds(tmp_path, commands, monkeypatch):
     assert (low, high) == pytest.approx((min(lengths), max(lengths)), rel=1e-3)
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_bag_and_another_one_does_not(tmp_path, commands):
     sensors = find_config('hiab_xs031_sensors.yaml')
     for name, seed in (('a', 3), ('b', 3), ('c', 4)):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.bags.bag_cases import state_messages, write
 from support.bags.recorded_motion import write_swinging
 
@@ -57,7 +58,7 @@ def boom_bag(path, moving):
     return write(path, state_messages(boom, t, x, xd, 1.2 * boom.inverse_dynamics(x, xd, xdd), names=boom.actuators))
 
 
-@pytest.mark.parametrize('moving', [0.0, 3.0])
+@pytest.mark.parametrize('moving', thorough([0.0, 3.0], 1))
 def test_recording_with_next_to_no_motion_cannot_tell(tmp_path, capsys, moving):
     bag = boom_bag(tmp_path / 'boom.mcap', moving)
     assert main(['validate', str(bag), '--urdf', 'hiab_xs031_lift', '--output', str(tmp_path / 'page')]) == 3
@@ -109,9 +110,10 @@ def test_exchanged_names_are_named_first(bags):
     assert found.causes[0].text.startswith("measurements of 'lift_cylinder' and 'tilt_cylinder' exchanged")
 
 
-@pytest.mark.parametrize('name, says', [
+@pytest.mark.parametrize('name, says', thorough([
     ('names', "measurements of 'lift_cylinder' and 'tilt_cylinder' exchanged"),
-    ('bar', 'pressures: up to .* in bar?'), ('exchanged', "ports A and B of 'lift_cylinder' exchanged")])
+    ('bar', 'pressures: up to .* in bar?'), ('exchanged', "ports A and B of 'lift_cylinder' exchanged")], 1,
+    several=True))
 def test_identify_refuses_what_is_no_parameter(bags, capsys, name, says):
     with pytest.raises(IdentificationError, match=says):
         identify_bag(bags[name], 'hiab_xs031')
@@ -119,6 +121,7 @@ def test_identify_refuses_what_is_no_parameter(bags, capsys, name, says):
     assert 'nothing is identified before that is right' in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_identify_takes_delays_off_and_says_so(bags):
     late, healthy = (identify_bag(bags[name], 'hiab_xs031', payload_link='telescope_link')[0]
                      for name in ('late', 'healthy'))

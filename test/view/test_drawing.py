@@ -4,6 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from conftest import thorough
 from support.machines import URDF
 from support.parallel_robots import delta_robot
 
@@ -15,7 +16,7 @@ MACHINES = ('hiab_xs031', 'excavator', 'pkm_2pur2rpu', 'loader_crane', 'delta')
 SVG = '{http://www.w3.org/2000/svg}'
 
 
-@pytest.fixture(scope='module', params=MACHINES)
+@pytest.fixture(scope='module', params=thorough(MACHINES, 2))
 def drawn(request):
     """Return (manipulator, SVG element) of a machine."""
     m = load(delta_robot().xml if request.param == 'delta' else URDF / f'{request.param}.urdf')

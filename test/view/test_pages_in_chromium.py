@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 from support.nodes.browser import browser
 
@@ -56,7 +57,7 @@ def check_poses(manipulator, poses, x):
         np.testing.assert_allclose(np.reshape(pose, (3, 4)), manipulator.link_pose(x, link)[:3], atol=1e-6)
 
 
-@pytest.mark.parametrize('name', MACHINES)
+@pytest.mark.parametrize('name', thorough(MACHINES, 1))
 def test_sliders_close_the_loops_as_python_does(opened, machines, tmp_path, name):
     m = machines[name]
     page, errors, requests = opened(written(tmp_path, m))
@@ -87,6 +88,7 @@ def test_a_dragged_slider_moves_the_machine_and_what_holds_it(opened, machines, 
     page.close()
 
 
+@pytest.mark.long
 def test_a_slider_stops_where_the_loop_does_not_close(opened, tmp_path):
     m = load(URDF / 'five_bar.urdf')
     page, errors, _ = opened(written(tmp_path, m))
@@ -135,6 +137,7 @@ def test_play_runs_to_the_end_at_the_chosen_speed(opened, machines, tmp_path):
     page.close()
 
 
+@pytest.mark.long
 def test_the_script_of_a_frame_takes_far_less_than_a_thirtieth_of_a_second(opened, machines, tmp_path):
     m = machines['hiab_xs031']
     motion = simulated_motion(m, *swinging(m, 60.0))
@@ -177,6 +180,7 @@ def test_a_machine_is_on_screen_within_2_seconds(opened):
     assert min(spent) < ON_SCREEN_S
 
 
+@pytest.mark.long
 def test_a_reference_is_a_ghost_that_can_be_switched_off(opened, machines, tmp_path):
     m = machines['hiab_xs031']
     times, x, efforts = swinging(m)
@@ -230,6 +234,7 @@ def test_a_wide_structure_fits_the_page_and_is_shown_in_full_size_on_a_click(ope
     page.close()
 
 
+@pytest.mark.long
 def test_color_by_force_differs_from_the_declared_one(opened, machines, tmp_path):
     page, errors, _ = opened(written(tmp_path, machines['hiab_xs031']))
     page.wait_for_timeout(300)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.cases import machine
 
 from psdyn_ros.view.poses import link_poses
 from psdyn_ros.view.topology import ACTUATED, DEPENDENT, FIXED, PASSIVE, tool_of, topology
 
 
-@pytest.mark.parametrize('name', ['hiab_xs031', 'excavator', 'pkm_2pur2rpu', 'balloon', 'delta'])
+@pytest.mark.parametrize('name', thorough(['hiab_xs031', 'excavator', 'balloon', 'pkm_2pur2rpu', 'delta'], 3))
 def test_poses_are_those_of_the_recursion(name):
     m = machine(name)
     x = np.tile(m.initial_position, (3, 1))

@@ -290,11 +290,11 @@ class ControlCore:
             self.states.at_rest(clock)
         if self.selector.mode is UNDER_LAW:
             self._follow_reference()
-        state, valid = self.states.step(clock), self.states.trusted
+        state, valid = self.states.step(clock), self.states.state_valid
         if state is STOPPING and not valid and self._overruns.late:
             # the receiver has given up the last command, and there is nothing else to stop from
             self.states.report(clock, 'output_lost', FAIL, f'no output for {self._overruns.watch.gap / 1e6:.1f} ms, '
-                                                           'and a measured state that cannot be trusted')
+                                                           'and a measured state that is not valid')
             state = self.states.step(clock)
         if state is not self._state or valid is not self._state_valid:
             self._change_state(state, valid, clock)
@@ -342,7 +342,7 @@ class ControlCore:
         """The safe output, in the cycle in which something went wrong."""
         clock = self.inputs.clock
         self.states.report(clock, name, result, text)
-        self._change_state(self.states.step(clock), self.states.trusted, clock)
+        self._change_state(self.states.step(clock), self.states.state_valid, clock)
         return self._safe(ros_now) if self._situation.publishing else None
 
     def _safe(self, ros_now: int) -> Output:

@@ -127,7 +127,7 @@ class OutputSelector:
 
     def set_speed(self, degraded):
         """Give the reference the speed that singularities, oil, saturation and a degraded state leave it."""
-        speed = min(self._singularity.speed, float(self.law.flow_scale), degraded, self._saturation())
+        speed = min(self._singularity.speed, float(self.law.speed_scaling), degraded, self._saturation())
         if abs(speed - self.speed) > SPEED_STEP or speed == 1.0 != self.speed:
             self.speed = speed
             self.law.reference.set_speed(speed, self._inputs.time)

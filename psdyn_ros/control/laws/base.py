@@ -50,7 +50,7 @@ class ControlLaw:
     `saturations` (actuators,) counts commands that were clipped.
     `kernel` is the compiled function that computes its commands; to be timed.
     `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
-    `flow_scale`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
+    `speed_scaling`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
     `force_residuals` (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest; zero
     where pressures are not measured.
     """
@@ -82,7 +82,7 @@ class ControlLaw:
         self.desired = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self.force_residuals = np.zeros(len(manipulator.actuators))
-        self.feedforward_scale = self.flow_scale = 1.0
+        self.feedforward_scale = self.speed_scaling = 1.0
         self._effort_limit = np.array(manipulator.limits.effort, dtype=float)
         # in place of a path, where the samples of the reference are there already
         self._no_path = no_path(manipulator.dof)

@@ -37,7 +37,7 @@ class ValveLaw(ControlLaw):
     Interfaces may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move one
     mass, its bandwidth must be well below the mode of the machine on its oil: to it the other is not rigid.
 
-    `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
+    `axes`, `cylinders`, `supply` are the records of the law's model: fields may be changed at any time.
     """
 
     needs = ('hydraulics', 'period')
@@ -178,7 +178,7 @@ class ValveLaw(ControlLaw):
         self._cycle(self._buffer, self._motion[:3], times, kernels.Step(
             times, float(dt), float(self.period), float(share), float(self.feedforward_scale), float(supply_pressure)))
         if self._pump:
-            self.flow_scale = self._pump.scale(t, max(dt, 0.0))
+            self.speed_scaling = self._pump.scale(t, max(dt, 0.0))
         self._last = t
         return self._command.copy()
 

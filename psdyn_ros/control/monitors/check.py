@@ -31,7 +31,7 @@ class Demand(NamedTuple):
     """What a condition asks for."""
 
     state: State
-    trusted: bool = True
+    state_valid: bool = True
     """Whether the measured state may be used for the stop."""
 
 

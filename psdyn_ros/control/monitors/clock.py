@@ -245,7 +245,7 @@ class OverrunCheck(Check):
         Row('F30', 'output_late', STOP, 'no output for the timeout', BRAKED, 1, 0.020, 'stopping', event=True),
         # by then the receiver gives its own safe output: a ramp of the last command would move the machine again
         Row('F30', 'output_lost', SAFE_OPEN_LOOP,
-            'no output for the longer timeout, or for the timeout and no trusted state', AT_ONCE, 1, 0.100, 'safe',
+            'no output for the longer timeout, or for the timeout and no valid state', AT_ONCE, 1, 0.100, 'safe',
             event=True),
     )
 

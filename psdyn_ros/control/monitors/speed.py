@@ -100,7 +100,7 @@ class SwingCheck(Check):
 class StopCheck(Check):
     """Watches a stop: under a law that does not slow down it becomes a ramp, and a ramp that does not is cut off.
 
-    A ramp is judged only where it began for that reason: else the measured state cannot be trusted.
+    A ramp is judged only where it began for that reason: else the measured state is not valid.
     """
 
     rows = (

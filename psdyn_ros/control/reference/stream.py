@@ -21,7 +21,7 @@ from .stream_filter import FADE_TIME, UNKNOWN, StreamEstimate
 from .trajectory import LARGEST, Curve, TrajectoryError
 
 STANDSTILL = 1e-9           # m/s or rad/s
-SHORTEST = 1e-3            # s
+MIN_SEGMENT_S = 1e-3            # s
 MAX_SEEN = 0.05             # s ahead that a law may have seen
 CLOCK = PathTime().rows     # of a path that runs by the clock
 
@@ -98,7 +98,7 @@ class Stream:
             self._rest = Hold(tail.sample(tail.end)[0]).sample(0.0)
         else:
             self.meet, target = found
-            knots = np.array([start, max(min(self.meet, self._until), start + SHORTEST)])
+            knots = np.array([start, max(min(self.meet, self._until), start + MIN_SEGMENT_S)])
             coefficients = bridge_coefficients(start, self.meet, before, target)[None]
         self._curve = joined(kept, knots, coefficients)
 

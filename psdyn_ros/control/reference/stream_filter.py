@@ -10,7 +10,7 @@ from math import exp
 
 import numpy as np
 
-SHORTEST, LONGEST = 0.1, 0.4        # s of a lead
+MIN_LEAD_S, MAX_LEAD_S = 0.1, 0.4        # s of a lead
 MEMORY = 0.3                # of a lead: s of a polynomial through positions or velocities alone, or a period
 POSITION_MEMORY = 0.1       # s of positions that come with velocities, whose integral needs no derivative
 SCATTER_MEMORY = 0.5        # s
@@ -28,7 +28,7 @@ class StreamEstimate:
 
     def __init__(self, time, state, scatter, jerk):
         self.time, self.state, self.scatter, self.jerk = time, state, scatter, jerk
-        self.lead = min(max(float((np.sqrt(scatter) / jerk).max()) ** (1.0 / 3.0), SHORTEST), LONGEST)
+        self.lead = min(max(float((np.sqrt(scatter) / jerk).max()) ** (1.0 / 3.0), MIN_LEAD_S), MAX_LEAD_S)
 
     @classmethod
     def first(cls, point, before, jerk):

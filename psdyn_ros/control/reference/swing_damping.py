@@ -28,8 +28,8 @@ LOOK = 0.5              # s that the reference goes on as it does, in the distan
 BRAKING = 0.5           # share of the acceleration with which a deviation ends before its bound
 BRAKING_TIME = 0.05     # s
 MARGIN = 0.95           # share of the declared deviation at which it ends
-LONGEST = 0.05          # s that a deviation goes on without a state
-SHORTEST = 1e-4         # s of a step, in its change of the acceleration
+MAX_GAP_S = 0.05          # s that a deviation goes on without a state
+MIN_STEP_S = 1e-4         # s of a step, in its change of the acceleration
 STILL = 1e-3            # m/s, rad/s of a deviation that stays
 ENDED = 2e-5            # m, m/s, rad, rad/s of a deviation that is over
 
@@ -139,7 +139,7 @@ class SwingDamping:
         """Add the deviation at these times [s] to samples (len(times), 3, dof)."""
         d, v, a = self.motion
         for t, sample in zip(times, samples):
-            h = min(max(t - self._time, 0.0), LONGEST)
+            h = min(max(t - self._time, 0.0), MAX_GAP_S)
             sample[0] += d + h * (v + 0.5 * h * a)
             sample[1] += v + h * a
             sample[2] += a
@@ -152,7 +152,7 @@ class SwingDamping:
         nominal  (3, n) reference without a deviation
         problem  why the swing is not to be damped; ''
         """
-        dt = 0.0 if self._time is None else min(max(t - self._time, 0.0), LONGEST)
+        dt = 0.0 if self._time is None else min(max(t - self._time, 0.0), MAX_GAP_S)
         self._time = t
         if self._refreshed is None or not 0.0 <= t - self._refreshed < REFRESH:
             self._refreshed = t
@@ -200,7 +200,7 @@ class SwingDamping:
         fastest = np.minimum(np.sqrt(brake * np.maximum(above - d, 0.0)), np.maximum(self._speed - nominal[1], 0.0))
         slowest = -np.minimum(np.sqrt(brake * np.maximum(below + d, 0.0)), np.maximum(self._speed + nominal[1], 0.0))
         wish = np.clip(np.clip(wish, (slowest - v) / BRAKING_TIME, (fastest - v) / BRAKING_TIME), -most, most)
-        step = self._jerk * max(dt, SHORTEST)
+        step = self._jerk * max(dt, MIN_STEP_S)
         a += np.clip(wish - a, -step, step)
         d += dt * (v + 0.5 * dt * a)
         v += dt * a

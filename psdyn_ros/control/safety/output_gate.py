@@ -8,9 +8,9 @@ from ...kernels.control.output_gate import pass_commands
 from ...model.errors import PsdynError, shorten
 from ...model.parameters.safety import EFFORT, GRAVITY, VELOCITY
 
-LEFT_OUT = math.nan
+NO_COMMAND = math.nan
 DOUBLE = np.dtype(np.float64)
-SHORTEST, LONGEST = 0.5, 2.0    # periods, of the time over which a rate is judged
+MIN_PERIODS, MAX_PERIODS = 0.5, 2.0    # periods, of the time over which a rate is judged
 
 
 class GateError(PsdynError):
@@ -33,10 +33,10 @@ class OutputGate:
                                                                            declaration.command_limit))], dtype=float)
         self._rate = np.array(declaration.command_rate, dtype=float)
         self._shape = (len(self.actuators),)
-        self._shortest, self._longest = SHORTEST * period, LONGEST * period
+        self._shortest, self._longest = MIN_PERIODS * period, MAX_PERIODS * period
         self._safe = declaration.safe_value.tolist()
         self._gravity = [kind == GRAVITY for kind in declaration.safe_kind]
-        self._last = np.full(self._shape, LEFT_OUT)
+        self._last = np.full(self._shape, NO_COMMAND)
         self._range_clamps, self._rate_clamps = np.zeros((2, *self._shape), dtype=np.int64)
         self.clamped = 0
         """How often commands were beyond their limits, all together."""
@@ -88,7 +88,7 @@ class OutputGate:
     def safe(self, holding=None, closing=None):
         """Return the declared safe output (actuators,), NaN where an actuator is left out.
 
-        holding (actuators,): commands that held the load at the last trusted position; without them actuators of
+        holding (actuators,): commands that held the load at the last valid position; without them actuators of
         which gravity is the safe output are left out.  closing (actuators,): openings of valves that are on their way
         to neutral.  Never raises.
         """

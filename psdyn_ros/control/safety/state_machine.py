@@ -61,7 +61,7 @@ class SafetyStates:
         self._leaving = False           # whether it ends in inactivity
         self._moving = False            # whether a reference is followed
         self.state = State.STANDBY
-        self.trusted = True
+        self.state_valid = True
         """Whether the measured state may be used for the stop, as of the last step."""
         self.enabled = False
         self.active = False
@@ -140,7 +140,7 @@ class SafetyStates:
             state = one.demand.state
             if one.latched:
                 worst = max(worst, state)
-                blind = blind or not one.demand.trusted
+                blind = blind or not one.demand.state_valid
             elif state == State.HOLD:
                 hold = hold or not one.acknowledged
             elif state == State.DEGRADED:
@@ -158,7 +158,7 @@ class SafetyStates:
         elif self.enabled:
             self._moving = self._moving and not hold
             self.state = State.HOLD if not self._moving else State.DEGRADED if degraded else State.RUN
-        self.trusted = not blind
+        self.state_valid = not blind
         return self.state
 
     def activate(self, now):
@@ -225,7 +225,7 @@ class SafetyStates:
             if not 0 <= age < limit:
                 one.result = Result.STALE
                 # a ramp looks at no state: shut valves would stop the machine harder than it does
-                ramped = self.state == State.STOPPING and not self.trusted
+                ramped = self.state == State.STOPPING and not self.state_valid
                 self._fail(one, f'the last state is {age / 1e6:.1f} ms old', STOP_OPEN_LOOP if ramped else one.asks)
             elif one.open:
                 one.result = PASS
@@ -272,4 +272,4 @@ class SafetyStates:
 
 
 def _severity(demand):
-    return demand.state, not demand.trusted
+    return demand.state, not demand.state_valid

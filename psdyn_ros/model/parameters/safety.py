@@ -133,7 +133,7 @@ def _by_interface(name, doc, declare):
 SafeOutput = _by_interface(
     'SafeOutput', 'What is sent when nothing else may be: neutral (zero, which closes a valve), brake (the actuator is '
     'left out of the messages, so that the watchdog of its receiver acts), gravity (what held the load at the last '
-    'trusted position), or a number.',
+    'valid position), or a number.',
     lambda interface, unit: word_or_number(f'of interface {interface}: a word, or a command [{unit}]', KINDS, None,
                                            low=-1e9, high=1e9))
 CommandRate = _by_interface(

@@ -10,3 +10,13 @@ EACH_COMMAND = QoSProfile(depth=100)        # in lock-step no command may be los
 SENSOR_QUEUE = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
 LONG_QUEUE = QoSProfile(depth=200)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+RECORDED = QoSProfile(depth=1000)           # of a recording nothing may be lost while the computer is busy
+
+
+def subscription_for(offered):
+    """Return the `QoSProfile` of a subscription that fits every publisher; offered: the profiles of these."""
+    reliable = all(one.reliability == ReliabilityPolicy.RELIABLE for one in offered)
+    latched = all(one.durability == DurabilityPolicy.TRANSIENT_LOCAL for one in offered)
+    return QoSProfile(
+        depth=100, reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE)

@@ -11,7 +11,7 @@ from ...model.parameters.sensors import SensorSettings
 
 BLOCK = 64          # random numbers of each channel drawn at a time
 ROUNDING = 1e-6     # of an interval between samples
-LONGEST = 1e15      # steps between samples
+MAX_STEPS = 1e15      # steps between samples
 
 
 class SensorBank:
@@ -44,7 +44,7 @@ class SensorBank:
         self._gain = 1.0 + gain
         self._delay = np.round(delay / self.period, 9)      # steps, as all times from here on
         with np.errstate(divide='ignore'):
-            interval = np.minimum(1.0 / (rate * self.period), LONGEST)
+            interval = np.minimum(1.0 / (rate * self.period), MAX_STEPS)
         self._rated = np.flatnonzero((interval > 1.0) & (rate > 0.0))
         self._interval = interval[self._rated]
         self._has_rate = np.isin(np.arange(rate.size), self._rated)

@@ -30,7 +30,7 @@ def demonstration(manipulator, duration=DURATION, travel=None, declaration=None,
     all do where loops do not follow, or another limit would be broken.
 
     travel       {coordinate: m or rad it goes at most, negative to go down}; the rest goes as far as range and speed
-                 tell
+                 allow
     declaration  `SafetyDeclaration` whose limits of references and of efforts are kept too; None: those of the URDF
     say          called with a sentence for each coordinate that goes less far than range, speed and `travel` would let
                  it
@@ -66,12 +66,12 @@ def demonstration(manipulator, duration=DURATION, travel=None, declaration=None,
             obstacle = obstacle or error
         else:
             if say is not None:
-                _tell(say, m.coordinates, share, shares, np.abs(far), tired, obstacle)
+                _report_findings(say, m.coordinates, share, shares, np.abs(far), tired, obstacle)
             return waypoints
     raise TrajectoryError(f"'{m.name}' cannot move out of its initial position and back: {obstacle}")
 
 
-def _tell(say, coordinates, share, shares, far, tired, obstacle):
+def _report_findings(say, coordinates, share, shares, far, tired, obstacle):
     for name, own, way, actuator in zip(coordinates, shares, far, tired):
         if share * own < 1.0:
             reasons = [f'more takes {actuator} beyond {EFFORT_SHARE:.0%} of its effort'] if own < 1.0 else []

@@ -5,12 +5,10 @@ import shutil
 import time
 from collections import Counter
 
-from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 
+from ...nodes.runtime.qos import RECORDED
 from ...validation.bags.recording import write_bag
-
-DEPTH = QoSProfile(depth=1000)
 
 
 class Recorder:
@@ -26,7 +24,7 @@ class Recorder:
         self._messages = []         # (topic, ns, bytes)
         self._last = {}             # topic -> bytes
         for topic, kind in topics.items():
-            node.create_subscription(kind, topic, self._keep(topic), DEPTH, raw=True)
+            node.create_subscription(kind, topic, self._keep(topic), RECORDED, raw=True)
 
     def heard(self, *topics):
         """Whether something came on each of the topics."""

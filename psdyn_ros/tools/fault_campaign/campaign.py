@@ -21,7 +21,7 @@ from ..timing.conditions import Meanwhile, conditions
 from . import fault_report, in_process, motion_trials
 from .over_dds import attacks as dds_attacks
 from .over_dds import kills as dds_kills
-from .over_dds.bench import LOOPBACK, TRANSPORTS, TTL, WireBench, surroundings
+from .over_dds.bench import LOOPBACK, TRANSPORTS, TTL, WireBench, environment
 
 GOOD, BAD, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
 SEEDS, SHORT_SEEDS = 8, 1
@@ -111,7 +111,7 @@ def _commands(watch):
 def _wire(ttl, transport, simulated_time=False):
     """A `WireBench` with its processes, in a domain of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        with graph(folder, surroundings(transport)) as (nodes, node, spin_once):
+        with graph(folder, environment(transport)) as (nodes, node, spin_once):
             yield WireBench(node, spin_once, nodes, folder, ttl=ttl, simulated_time=simulated_time)
 
 

@@ -228,11 +228,11 @@ def _another_publisher_of_states(bench):
 
 @contextmanager
 def _reported(bench, condition):
-    """A condition that only the node can see, told before every turn."""
-    def tell(msg):
+    """A condition that only the node can see, reported before every turn."""
+    def report(msg):
         bench.core.report(bench.now, condition, Result.FAIL, 'injected')
         return msg
-    with bench.spoilt(spoil_state=tell):
+    with bench.spoilt(spoil_state=report):
         yield
     bench.core.report(bench.now, condition, Result.PASS)
 

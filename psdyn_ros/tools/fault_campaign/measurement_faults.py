@@ -49,7 +49,7 @@ def _every_state_refused(bench):
     yield from during(_state(bench, lambda msg: replace(msg, x=msg.x * np.nan)))
 
 
-def _told_state(condition, name, spoil, **how):
+def _spoilt_state(condition, name, spoil, **how):
     """Register a state that is refused, and leads to F01 when it lasts."""
     def bring(bench):
         yield from during(_state(bench, lambda msg: spoil(bench, msg)))
@@ -57,10 +57,10 @@ def _told_state(condition, name, spoil, **how):
     injection(condition, **{'states': (*UNDER_LAW, STANDBY), **how})(bring)
 
 
-_told_state('state_stale', 'stamp_zero', lambda bench, msg: replace(msg, stamp=0))
-_told_state('state_stale', 'stamp_old', lambda bench, msg: replace(msg, stamp=msg.stamp - 25 * MILLISECOND))
-_told_state('state_future', 'stamp_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + 8 * MILLISECOND))
-_told_state('state_future', 'stamp_an_hour_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + HOUR))
+_spoilt_state('state_stale', 'stamp_zero', lambda bench, msg: replace(msg, stamp=0))
+_spoilt_state('state_stale', 'stamp_old', lambda bench, msg: replace(msg, stamp=msg.stamp - 25 * MILLISECOND))
+_spoilt_state('state_future', 'stamp_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + 8 * MILLISECOND))
+_spoilt_state('state_future', 'stamp_an_hour_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + HOUR))
 
 
 def _one_not_finite(bench, msg):
@@ -75,13 +75,13 @@ def _enormous(bench, msg):
     return replace(msg, x=msg.x + bench.fault_rng.choice([1e300, -1e300]))
 
 
-_told_state('state_not_finite', 'one_value_not_finite', _one_not_finite)
-_told_state('state_malformed', 'joints_missing',
+_spoilt_state('state_not_finite', 'one_value_not_finite', _one_not_finite)
+_spoilt_state('state_malformed', 'joints_missing',
             lambda bench, msg: replace(msg, unreadable=('state_malformed', 'joint missing')))
-_told_state('state_malformed', 'arrays_too_short', lambda bench, msg: replace(msg, x=msg.x[:-1]))
-_told_state('state_duplicate', 'joint_twice',
+_spoilt_state('state_malformed', 'arrays_too_short', lambda bench, msg: replace(msg, x=msg.x[:-1]))
+_spoilt_state('state_duplicate', 'joint_twice',
             lambda bench, msg: replace(msg, unreadable=('state_duplicate', 'joint twice')))
-_told_state('velocity_missing', 'no_velocities',
+_spoilt_state('velocity_missing', 'no_velocities',
             lambda bench, msg: replace(msg, unreadable=('velocity_missing', 'no velocities')))
 
 

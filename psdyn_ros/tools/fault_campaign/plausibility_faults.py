@@ -53,7 +53,7 @@ def _creeping(bench, change):
         bench.turns(CREEP)
 
 
-def _told(condition):
+def _reported(condition):
     """Whether this condition was found."""
     return lambda bench: bench.core.states.counts[condition] > 0
 
@@ -121,9 +121,9 @@ def _a_force_far_off(bench):
     yield from _force(2.5)(bench)
 
 
-injection('force_suspect', states=(RUN,), after=After.ONCE, onset=_told('force_suspect'), **ON_VALVES)(_a_force_off)
-injection('force_residual', states=(RUN, HOLD), after=After.ONCE, onset=_told('force_residual'),
-          conforms=_told('force_residual'), **ON_VALVES)(_a_force_far_off)
+injection('force_suspect', states=(RUN,), after=After.ONCE, onset=_reported('force_suspect'), **ON_VALVES)(_a_force_off)
+injection('force_residual', states=(RUN, HOLD), after=After.ONCE, onset=_reported('force_residual'),
+          conforms=_reported('force_residual'), **ON_VALVES)(_a_force_far_off)
 
 
 @contextmanager
@@ -165,12 +165,12 @@ def _goes_on(bench):
 
 
 # at force level the momentum says so before
-@injection('stop_failing', states=(STOPPING,), after=After.ONCE, conforms=_told('stop_failing'), **ON_VALVES)
+@injection('stop_failing', states=(STOPPING,), after=After.ONCE, conforms=_reported('stop_failing'), **ON_VALVES)
 def _a_stop_does_not_slow_down(bench):
     yield from during(_goes_on(bench))
 
 
-@injection('ramp_failing', states=(STOPPING,), after=After.ONCE, onset=_told('stop_failing'), **ON_VALVES)
+@injection('ramp_failing', states=(STOPPING,), after=After.ONCE, onset=_reported('stop_failing'), **ON_VALVES)
 def _nor_does_its_ramp(bench):
     yield from during(_goes_on(bench))
 
@@ -186,7 +186,7 @@ def _a_force_that_is_not_given(bench):
     yield from during(bench.spoilt(spoil_state=spoil))
 
 
-@injection('swing_growing', states=(HOLD,), after=After.ONCE, lies=True, onset=_told('swing_growing'))
+@injection('swing_growing', states=(HOLD,), after=After.ONCE, lies=True, onset=_reported('swing_growing'))
 def _swings_more_than_it_did(bench):
     bench.turns(0.6)        # in which what it has is the swing of the motion before
     yield from during(_velocity(bench, 0.15))

@@ -56,14 +56,15 @@ def run_attempt(machine, one, state, seed):
             problem = one.act(bench, np.random.default_rng([seed, 1]))
             if problem:
                 failures.append(problem)
-            judge, told = bench.judge, bench.core.states.counts[one.condition] > counted
+            judge, reported = bench.judge, bench.core.states.counts[one.condition] > counted
         outputs.append(np.array([_turn(bench) for _ in range(COMPARED)]))
     if not np.array_equal(*outputs, equal_nan=True):
         failures.append(f'the outputs after it differ from those without it by up to '
                         f'{np.nanmax(np.abs(outputs[0] - outputs[1])):.3g}')
     bound = CONDITIONS[one.condition].bound_cycles
-    return Trial(one.condition, one.name, machine.level, state.name, seed, 0 if told or not failures else None, bound,
-                 judge.cycles, judge.unsafe, judge.fastest, judge.summary(), tuple(failures))
+    reaction = 0 if reported or not failures else None
+    return Trial(one.condition, one.name, machine.level, state.name, seed, reaction, bound, judge.cycles,
+                 judge.unsafe, judge.fastest, judge.summary(), tuple(failures))
 
 
 def _turn(bench):
@@ -147,8 +148,8 @@ def _impossible_payload(bench, rng):
             or _refused(bench.core.set_payload, link, 10.0, np.zeros(3), inertia))
 
 
-def _told(condition, name):
-    """Register something that only a node can see; the core is told of it."""
+def _reported(condition, name):
+    """Register something that only a node can see; it is reported to the core."""
     def act(bench, rng):
         bench.core.report(bench.now, condition, Result.FAIL, 'injected')
         return ''
@@ -156,10 +157,10 @@ def _told(condition, name):
 
 
 for _condition, _name in (
-        ('state_surplus', 'told_of_surplus_joints'), ('parameter_rejected', 'told_of_a_parameter'),
-        ('clock_parameter', 'told_of_use_sim_time'), ('description_changed', 'told_of_a_description'),
-        ('flood', 'told_of_a_flood')):
-    _told(_condition, _name)
+        ('state_surplus', 'reported_surplus_joints'), ('parameter_rejected', 'reported_a_parameter'),
+        ('clock_parameter', 'reported_use_sim_time'), ('description_changed', 'reported_a_description'),
+        ('flood', 'reported_a_flood')):
+    _reported(_condition, _name)
 
 
 # descriptions, of which no core comes into being

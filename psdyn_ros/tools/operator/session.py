@@ -10,7 +10,6 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.exceptions import InvalidNamespaceException
 from rclpy.node import NodeNameNonExistentError
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.validate_namespace import validate_namespace
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -18,6 +17,7 @@ from std_srvs.srv import SetBool, Trigger
 from ...control.safety.fault_table import State
 from ...model.errors import PsdynError
 from ...nodes.runtime.lifecycle import ACTIVE, INACTIVE, UNCONFIGURED
+from ...nodes.runtime.qos import subscription_for
 from ..demo.session import own_node
 
 TURN = 0.05             # s that is waited for a message at a time
@@ -174,12 +174,7 @@ class Operator:
             message = getattr(importlib.import_module(f'{package}.{folder}'), kind)
         except (ImportError, AttributeError) as error:
             raise OperatorError(f'{name}: the message type {found[0].topic_type} is not installed here') from error
-        profiles = [one.qos_profile for one in found]
-        reliable = all(one.reliability == ReliabilityPolicy.RELIABLE for one in profiles)
-        latched = all(one.durability == DurabilityPolicy.TRANSIENT_LOCAL for one in profiles)
-        return message, QoSProfile(
-            depth=100, reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-            durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE)
+        return message, subscription_for([one.qos_profile for one in found])
 
     # who is there
 

@@ -8,7 +8,7 @@ from .findings import EXPLAINED, FAIL, PASS
 
 TEMPLATES = Path(__file__).parent / 'templates'
 HEADER = ('quantity', 'ours', 'paper or reference', 'source', 'difference', 'verdict')
-LONGEST = 44    # characters of a cell in the terminal
+MAX_CELL = 44    # characters of a cell in the terminal
 
 
 def row_of(entry):
@@ -24,7 +24,7 @@ def summary(papers):
     lines = []
     for title, findings in papers.values():
         rows = [HEADER] + [row_of(entry) for _, entry in findings.entries]
-        rows = [[cell if len(cell) <= LONGEST or i == 0 else cell[:LONGEST - 3] + '...' for i, cell in enumerate(row)]
+        rows = [[cell if len(cell) <= MAX_CELL or i == 0 else cell[:MAX_CELL - 3] + '...' for i, cell in enumerate(row)]
                 for row in rows]
         widths = [max(map(len, column)) for column in zip(*rows)]
         lines += [title, *('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows),

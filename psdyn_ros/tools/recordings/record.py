@@ -49,7 +49,7 @@ from .cases import (
 MACHINE = 'hiab_xs031'
 RATE = 500.0
 PERIOD = round(SECOND / RATE)       # ns
-SHORTEST, LONGEST = 5.0, 3600.0
+MIN_DURATION_S, MAX_DURATION_S = 5.0, 3600.0
 LEAD = {True: 2.5, False: 15.0}     # s of the plant's time before the motion, in lock-step and in real time
 REST = 0.5                          # s that are recorded before and after it
 APPROACH = 0.4                      # s to its begin from where the machine is held, by sensors with noise
@@ -106,8 +106,8 @@ def record(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sen
     cases = checked_cases(cases)
     if sensors not in SENSORS:
         raise ModelError(f"there are no sensors '{sensors}'{did_you_mean(sensors, SENSORS)}")
-    if not (SHORTEST <= duration <= LONGEST):
-        raise ModelError(f'duration {duration:g} s: expected {SHORTEST:g} to {LONGEST:g}')
+    if not (MIN_DURATION_S <= duration <= MAX_DURATION_S):
+        raise ModelError(f'duration {duration:g} s: expected {MIN_DURATION_S:g} to {MAX_DURATION_S:g}')
     seed = checked_seed(seed)
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)

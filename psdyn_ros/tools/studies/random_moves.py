@@ -5,7 +5,7 @@ import numpy as np
 from ...control.reference.segments import EXPONENTS, PEAK, QUINTIC
 from ...control.reference.trajectory import Waypoints
 
-SHORTEST = 0.3              # of the range, of a move
+MIN_TRAVEL = 0.3              # of the range, of a move
 PAUSES, PAUSE = 0.2, 0.4    # share of moves after which it pauses, s at most
 LEAST = 0.8                 # s, of the last move
 
@@ -38,7 +38,7 @@ def _moves(position, between, speeds, duration, rng):
     while duration - time > LEAST:
         points.append((time, position))
         room = (high - position) if up else (position - low)
-        travel = max(rng.uniform(0.0, 1.0) * room, min(SHORTEST * (high - low), room))
+        travel = max(rng.uniform(0.0, 1.0) * room, min(MIN_TRAVEL * (high - low), room))
         seconds = PEAK * travel / rng.uniform(*speeds)
         if time + seconds > duration:
             travel *= (duration - time) / seconds

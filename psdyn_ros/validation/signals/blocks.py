@@ -11,7 +11,7 @@ from .topic_readers import ChannelStreams
 
 ROWS = 16384
 OVERLAP = 0.5               # s
-SHORTEST = 8                # rows of a block; shorter stretches between gaps are left out
+MIN_ROWS = 8                # rows of a block; shorter stretches between gaps are left out
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
     yield from cutter.end()
     if not cutter.count:
         doubts = [f'{about} {text}' for about, text in quality.units.findings()] if quality is not None else []
-        raise BagError(f"bag '{source.path}' has no stretch of {SHORTEST} instants at which its state is known"
+        raise BagError(f"bag '{source.path}' has no stretch of {MIN_ROWS} instants at which its state is known"
                        f': {"; ".join([cutter.why(), *doubts])}')
 
 
@@ -138,7 +138,7 @@ class Cutter:
         """Yield what waits."""
         if self._columns is not None:
             count = len(self._columns['t'])
-            if count > self._before and count >= SHORTEST:
+            if count > self._before and count >= MIN_ROWS:
                 yield self._block(slice(self._before, count), count)
         self._columns, self._before = None, 0
 

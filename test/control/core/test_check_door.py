@@ -37,7 +37,7 @@ def test_a_check_of_ones_own_stops_the_crane_without_its_state():
     rig = Rig('valve', checks=(SupplyPressure,)).run()
     burst(rig)
     assert rig.state is STOPPING and rig.core.states.reasons == {'supply_pressure': 'X01: 194 bar'}
-    assert not rig.core.states.trusted
+    assert not rig.core.states.state_valid
     rig.until(SAFE, 500)
     rig.ticks(round(PROBATION * RATE) + 1)
     rig.core.reset(rig.now)

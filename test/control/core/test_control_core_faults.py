@@ -193,7 +193,7 @@ def test_overruns_are_counted_degrade_and_stop_F30():
     rig = Rig().run()
     for _ in range(11):
         rig.tick(cycle=False)
-    assert rig.tick().state is STOPPING and rig.core.states.trusted and 'output_late' in rig.core.states.reasons
+    assert rig.tick().state is STOPPING and rig.core.states.state_valid and 'output_late' in rig.core.states.reasons
 
 
 @pytest.mark.parametrize('level', LEVELS)
@@ -315,7 +315,7 @@ def test_simulated_time_that_goes_back_stops_and_has_to_be_enabled_again_F31():
     rig = SimulatedRig(simulated_time=True).run()
     rig.ros, rig.output = 10 * T, None      # stamps go with the clock
     rig.tick()
-    assert rig.state is STOPPING and not rig.core.states.trusted and 'clock_reset' in rig.core.states.reasons
+    assert rig.state is STOPPING and not rig.core.states.state_valid and 'clock_reset' in rig.core.states.reasons
     rig.until(SAFE, 500)
     rig.ticks(100)
     rig.core.reset(rig.now)
@@ -328,7 +328,7 @@ def test_simulated_time_that_goes_back_stops_and_has_to_be_enabled_again_F31():
 def test_what_only_the_node_sees_is_reported_F32():
     rig = Rig().run()
     rig.core.report(rig.now, 'rival_commands', Result.FAIL, 'two publishers')
-    assert rig.tick().state is STOPPING and rig.core.states.trusted
+    assert rig.tick().state is STOPPING and rig.core.states.state_valid
     assert rig.until(SAFE, 500) / RATE < 0.5 and np.abs(rig.plant.xd).max() < 0.02
 
 
@@ -356,6 +356,7 @@ def test_without_an_emergency_stop_none_is_missed_F36():
 # other machines
 
 
+@pytest.mark.long
 def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
     machine = psdyn_ros.load(URDF / 'pkm_2pur2rpu.urdf')
     declaration = read_safety(find_config('pkm_2pur2rpu_safety.yaml'), machine.actuators,

@@ -81,8 +81,8 @@ def test_when_flow_runs_out_all_cylinders_slow_down_together():
             t = k * PERIOD
             command = law.update(t, *measured, supply_pressure=float(plant.supply_pressure[0]))
             if slowed:
-                law.reference.set_speed(law.flow_scale, t)
-                slowest = min(slowest, law.flow_scale)
+                law.reference.set_speed(law.speed_scaling, t)
+                slowest = min(slowest, law.speed_scaling)
             plant.step(command, PERIOD)
             measured = sensors.read(plant)
             off.append(plant.x - law.reference.ahead(t + PERIOD)[0])

@@ -75,7 +75,7 @@ def test_the_first_position_is_held(machine, name, initial, kind):
     assert not law.saturations.any()
 
 
-@pytest.mark.parametrize('name, initial', MACHINES)
+@pytest.mark.parametrize('name, initial', thorough(MACHINES, 3, several=True))
 def test_computed_torque_gives_the_accelerations_it_asks_for(machine, name, initial, rng):
     m = machine(name, initial)
     law = law_of(ComputedTorque, m, 3.0)
@@ -88,7 +88,7 @@ def test_computed_torque_gives_the_accelerations_it_asks_for(machine, name, init
     assert m.forward_dynamics(x, xd, force) == pytest.approx(wanted, rel=1e-7, abs=1e-9)
 
 
-@pytest.mark.parametrize('name, reach', [('hiab_xs031', 0.01), ('pkm_2pur2rpu', 1e-3)])
+@pytest.mark.parametrize('name, reach', thorough([('hiab_xs031', 0.01), ('pkm_2pur2rpu', 1e-3)], 1, several=True))
 def test_the_baseline_does_to_the_coordinates_what_its_formula_says(machine, name, reach, rng):
     m = machine(name)
     law, start, still = law_of(PdGravity, m, 6.0), m.initial_position, np.zeros(m.dof)

@@ -149,6 +149,7 @@ def test_friction_follows_the_reference_and_not_what_is_measured():
     assert law.update(2.0, x, STILL) == pytest.approx(crane().inverse_dynamics(x, STILL, xdd2) + rubbing, rel=1e-9)
 
 
+@pytest.mark.long
 def test_feedback_in_joint_space_gives_the_joints_the_accelerations_it_asks_for(rng):
     law = law_at_rest('computed_torque', space='joint', bandwidth=3.0, integral=np.zeros(4))
     machine, joints = crane(), ('slew', 'lift_boom', 'tilt_boom', 'telescope')
@@ -161,6 +162,7 @@ def test_feedback_in_joint_space_gives_the_joints_the_accelerations_it_asks_for(
     assert qdd == pytest.approx(9.0 * wanted - 6.0 * qd, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.long
 def test_joints_of_general_loops_have_to_be_named(rng):
     five_bar = psdyn_ros.load(URDF / 'five_bar.urdf')
     with pytest.raises(psdyn_ros.ModelError, match='expected `joints`, 2 of'):
@@ -181,6 +183,7 @@ def test_joints_of_general_loops_have_to_be_named(rng):
 # on the plant
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize('what', ['payload', 'base'])
 def test_what_changes_on_the_way_costs_less_where_the_law_is_told(what):
@@ -209,6 +212,7 @@ def test_what_changes_on_the_way_costs_less_where_the_law_is_told(what):
     assert np.linalg.norm(worst[True]) <= 0.65 * np.linalg.norm(worst[False])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_integral_takes_away_what_a_wrong_model_leaves():
     found = {}

@@ -265,7 +265,7 @@ def test_unknown_source_names_those_that_exist(crane):
 # the loop
 
 
-@pytest.mark.parametrize('source', ['measured', 'estimated'])
+@pytest.mark.parametrize('source', thorough(['measured', 'estimated'], 1))
 def test_driven_joints_follow_exactly_while_the_load_swings(source):
     swing = (0.15, 0.1) if source == 'measured' else (0.0, 0.0)
     core, record = closed_loop(swing, change=None if source == 'measured' else unmeasured, passive_states=source)
@@ -275,7 +275,8 @@ def test_driven_joints_follow_exactly_while_the_load_swings(source):
     np.testing.assert_allclose(core.law.load.passive.position, record.x[-1, PASSIVE], atol=1e-3)
 
 
-@pytest.mark.parametrize('source', ['estimated', 'hanging'])
+@pytest.mark.long
+@pytest.mark.parametrize('source', thorough(['estimated', 'hanging'], 1))
 def test_swing_that_nobody_measures_is_survived(source):
     core, record = closed_loop((0.05, 0.035), change=unmeasured, passive_states=source, seconds=10.0)
     assert errors(record).max() < 3e-3

@@ -123,6 +123,7 @@ def test_with_an_exact_model_the_cylinders_follow_within_the_bounds_and_far_bett
     assert np.abs(torque[:, 0]).max() <= 0.05       # slewing is at force level
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize('corner', CORNERS[1::4], ids=str)        # all: `psdyn_ros.tools.studies.tracking_study`
 def test_with_a_wrong_model_they_still_do(hydraulics, corner):
@@ -298,6 +299,7 @@ def test_looking_ahead_begins_no_trajectory(law, crane):
     assert law.reference.sample(0.1)[0] == pytest.approx(START)
 
 
+@pytest.mark.long
 def test_an_excavator_gets_the_same_command_for_both_boom_cylinders():
     excavator = psdyn_ros.load(URDF / 'excavator.urdf')
     hydraulics = read_hydraulics(find_config('excavator_hydraulics.yaml'), excavator.actuators)

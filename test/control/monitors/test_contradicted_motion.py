@@ -95,7 +95,7 @@ def test_enabling_is_refused_where_pressures_do_not_hold_the_load(spoil, actuato
     assert loop.core.states.state is State.STANDBY
 
 
-@pytest.mark.parametrize('law', thorough([FORCES, PID, VALVES], 2))
+@pytest.mark.parametrize('law', thorough([FORCES, PID, VALVES], 1))
 def test_a_sound_machine_is_enabled_again_after_a_motion(law):
     loop = moving(law)
     loop.core.disable(loop.now)
@@ -117,7 +117,7 @@ def test_the_pressures_of_an_equilibrium_leave_no_force():
 # pressures that change
 
 
-@pytest.mark.parametrize(('chamber', 'rate'), thorough([(1, 100.0), (0, 500.0), (1, 500.0)], 2, several=True))
+@pytest.mark.parametrize(('chamber', 'rate'), thorough([(1, 100.0), (0, 500.0), (1, 500.0)], 1, several=True))
 @pytest.mark.parametrize('step', [6e6, -6e6])
 def test_a_step_of_60_bar_that_no_oil_makes_is_not_followed(step, chamber, rate):
     loop = moving(VALVES, rate)
@@ -132,6 +132,7 @@ def test_a_step_of_60_bar_that_no_oil_makes_is_not_followed(step, chamber, rate)
     assert record.speed[record.time >= FAULT_S, 1:].max() <= 1.15 * before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('rate', thorough(RATES, 1))
 @pytest.mark.parametrize('options', [{}, {'stiction': dict.fromkeys(NAMES[1:], 3e3)}, {'pump_flow': 8e-4}],
                          ids=['sound', 'stiction', 'small pump'])
@@ -147,7 +148,7 @@ def test_pressures_of_a_fast_motion_and_of_a_sudden_stop_are_possible(options, r
 # shut valves
 
 
-@pytest.mark.parametrize('rate', RATES)
+@pytest.mark.parametrize('rate', thorough(RATES, 1))
 def test_an_emergency_stop_in_motion_shuts_the_valves_without_a_swing(rate):
     loop = moving(VALVES, rate)
     before = loop.recording().speed[-1, 1:].max()
@@ -162,6 +163,7 @@ def test_an_emergency_stop_in_motion_shuts_the_valves_without_a_swing(rate):
     assert record.speed[record.time >= FAULT_S + 1.0, 1:].max() < 0.01
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('rate', RATES)
 def test_valves_of_an_accelerating_machine_begin_to_shut_without_a_jolt(rate):
     loop = closed_loop(VALVES, rate=rate)
@@ -183,6 +185,7 @@ def test_a_machine_that_stands_shuts_its_valves_at_once():
 # forces beside the motion
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('rate', thorough(RATES, 1))
 def test_an_encoder_stuck_before_enabling_does_not_throw_the_machine(rate):
     loop = standing(FORCES, stuck(TILT), rate=rate)
@@ -194,7 +197,7 @@ def test_an_encoder_stuck_before_enabling_does_not_throw_the_machine(rate):
     assert record.speed[record.time >= begin].max() < 0.15       # it was 2.5 m/s
 
 
-@pytest.mark.parametrize('law', [FORCES, VALVES])
+@pytest.mark.parametrize('law', thorough([VALVES, FORCES], 1))
 def test_a_frozen_slew_is_stopped_near_the_speed_that_it_had(law):
     loop = moving(law)
     before = loop.recording().speed[-1, SLEW]
@@ -204,6 +207,7 @@ def test_a_frozen_slew_is_stopped_near_the_speed_that_it_had(law):
     assert record.speed[record.time >= FAULT_S, SLEW].max() <= 1.5 * before + 0.02
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('rate', RATES)
 def test_the_momentum_of_a_sound_machine_is_explained(rate):
     loop = closed_loop(FORCES, rate=rate)
@@ -258,6 +262,7 @@ def test_checks_of_efforts_share_one_evaluation_of_the_model(monkeypatch):
 # swings
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('level', ['effort', 'valve'])
 def test_a_late_law_does_not_swing_the_machine_up(level):
     machine = make_machine(level, plant='second', rate=100.0)
@@ -294,6 +299,7 @@ def test_a_swing_is_found_where_it_grows_and_not_where_it_lasts(growth):
 # openings without pressures
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('rate', thorough(RATES, 1))
 @pytest.mark.parametrize(('spoil', 'most'), [
     (lambda u: np.r_[u[:LIFT], 1.0, u[LIFT + 1:]], 1.3), (lambda u: np.r_[u[0], -u[1:]], 1.3),
@@ -309,6 +315,7 @@ def test_openings_of_a_failing_pid_are_restrained_and_stop_it(spoil, most, rate)
     assert record.speed[after, 1:].max() <= most * before and np.abs(record.spool[after]).max() < 0.95
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('rate', thorough(RATES, 1))
 def test_openings_of_a_sound_pid_are_not_restrained(rate):
     loop = closed_loop(PID, rate=rate, stiction=dict.fromkeys(NAMES[1:], 2e3))
@@ -344,6 +351,7 @@ def test_the_bound_of_the_momentum_is_that_of_the_declaration():
     assert replace(declared, momentum_residual=0.2).momentum_residual == 0.2
 
 
+@pytest.mark.long
 def test_all_axes_at_once_at_force_level_contradict_nothing():
     loop = closed_loop(FORCES)
     loop.run(FAULT_S)
@@ -381,6 +389,7 @@ def test_enabling_is_refused_after_a_position_has_jumped_at_rest(law, change, na
     assert loop.core.states.state is State.STANDBY
 
 
+@pytest.mark.long
 def test_activating_the_controller_again_accepts_a_position_that_has_jumped():
     loop = standing(FORCES, _off_at(SLEW, 0.1))
     loop.core.deactivate(loop.now)
@@ -391,7 +400,7 @@ def test_activating_the_controller_again_accepts_a_position_that_has_jumped():
     assert loop.run(0.1).core.states.state is State.HOLD
 
 
-@pytest.mark.parametrize('moves', [False, True])
+@pytest.mark.parametrize('moves', thorough([True, False], 1))
 def test_a_position_that_comes_back_is_the_same_machine(moves):
     loop = moving(FORCES) if moves else standing(FORCES)
     loop.change = _off_at(SLEW, 0.3, loop.time + 0.5)

@@ -31,7 +31,7 @@ def failed(name, plant, state):
 
 @pytest.mark.parametrize('plant', PLANTS)
 @pytest.mark.parametrize(('name', 'state'), thorough([
-    ('full, backwards', RUN), ('full', RUN), ('full', STOPPING), ('negated', RUN), ('negated', STOPPING)], 3,
+    ('full, backwards', RUN), ('full', RUN), ('full', STOPPING), ('negated', RUN), ('negated', STOPPING)], 1,
     several=True))
 def test_a_gross_failure_of_a_law_keeps_speed_way_and_time_within_bounds(name, state, plant):
     trial = failed(name, plant, state)
@@ -39,7 +39,7 @@ def test_a_gross_failure_of_a_law_keeps_speed_way_and_time_within_bounds(name, s
 
 
 @pytest.mark.parametrize(('name', 'state', 'faster'), thorough([
-    ('frozen', RUN, 1.1), ('50 ms late', RUN, 1.1), ('zero', RUN, 1.25), ('negated', HOLD, 1.2)], 2, several=True))
+    ('frozen', RUN, 1.1), ('50 ms late', RUN, 1.1), ('zero', RUN, 1.25), ('negated', HOLD, 1.2)], 1, several=True))
 def test_a_subtle_failure_of_a_law_does_not_let_the_speed_build_up(name, state, faster):
     trial = failed(name, 'package', state)
     assert trial.speed <= faster * trial.allowed, trial.text()

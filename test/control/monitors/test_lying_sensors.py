@@ -78,6 +78,7 @@ def test_an_impossible_pressure_that_comes_once_is_passed_over(field, spoil):
     assert time is None and not names and speed <= 1.01 * moving()[1:].max() and full == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(('field', 'spoil'), [
     pytest.param('supply', lambda value, *_: 0.0, id='no supply', marks=pytest.mark.long),
     pytest.param('pressures', lambda p, *_: p[:, ::-1].copy(), id='swapped ports'),
@@ -135,6 +136,7 @@ def test_a_failing_effort_hardly_moves_the_slew(law, motion, name, spoil):
     assert record.speed[late, 0].max() <= (1.15 if name != 'negated' else 1.4 if motion else 3.0) * before
 
 
+@pytest.mark.long
 def test_a_sound_law_at_force_level_is_not_restrained():
     loop = closed_loop(FORCES)
     off = restraint_of(loop.core.checks[EffortCheck])
@@ -144,7 +146,7 @@ def test_a_sound_law_at_force_level_is_not_restrained():
 
 
 @pytest.mark.parametrize(('asked', 'kept'), [(0.9, 0.9), (1.5, 0.5), (3.0, 0.0)], ids=['within', 'beyond', 'far'])
-@pytest.mark.parametrize('rate', [0.0, 0.01, 0.03])
+@pytest.mark.parametrize('rate', thorough([0.01, 0.0, 0.03], 1))
 def test_an_effort_counts_less_the_farther_its_acceleration_is_off(asked, kept, rate):
     """In shares of a quarter of the declared acceleration, of which less is left beyond the speed of the reference, and
     some is demanded back: that of the feedback by the gains."""
@@ -174,6 +176,7 @@ def test_an_effort_is_not_judged_for_a_law_without_the_model():
         manipulator, np.full(4, 400.0), np.full(4, 40.0))).required
 
 
+@pytest.mark.long
 def test_a_force_far_from_that_of_the_model_slows_the_machine_down():
     def add(p, since):
         p[0, 0] += 5.5e6 * min(since / 0.1, 1.0)
@@ -196,6 +199,7 @@ def test_a_stop_under_a_law_that_goes_on_becomes_a_ramp():
     assert record.state[-1] == State.SAFE and record.speed[-1, 1:].max() < 0.1
 
 
+@pytest.mark.long
 def test_a_ramp_is_not_cut_off_where_states_stay_away():
     loop = run(None, seconds=0.0)
     core, begin = loop.core, loop.time

@@ -23,7 +23,7 @@ def test_no_states_F01(level, start):
     assert rig.state is max(held, DEGRADED)
     rig.ticks(SILENT - 4, state=nothing)
     assert rig.state < STOPPING
-    assert rig.tick(state=nothing).state >= STOPPING and not rig.core.states.trusted
+    assert rig.tick(state=nothing).state >= STOPPING and not rig.core.states.state_valid
     rig.ticks(500, state=nothing)      # the ramp goes on to its end, however long no state comes
     assert rig.state is SAFE and not rig.output.valid
 
@@ -84,7 +84,7 @@ def test_bad_messages_are_as_good_as_none(name):
     condition = 'state_stale' if name == 'F04 frozen' else condition        # by then it is old, too
     assert rig.refused and rig.counts[condition] == 1 and rig.core.inputs.state_check.x is before and rig.state is RUN
     rig.ticks(SILENT - 1, state=spoil)
-    assert rig.state is STOPPING and not rig.core.states.trusted and rig.counts[condition] == SILENT
+    assert rig.state is STOPPING and not rig.core.states.state_valid and rig.counts[condition] == SILENT
 
 
 @pytest.mark.parametrize('name', BAD_STATES)
@@ -129,7 +129,7 @@ def test_one_wild_position_is_rejected_and_three_stop_without_trust_F08(by):
     rig.ticks(2, state=jumped(by))
     assert rig.state is RUN
     rig.tick(state=jumped(by))
-    assert rig.state is STOPPING and not rig.core.states.trusted
+    assert rig.state is STOPPING and not rig.core.states.state_valid
 
 
 def test_a_velocity_that_no_actuator_has_is_a_wild_state_F08():
@@ -182,7 +182,7 @@ def test_a_position_that_stands_still_while_it_should_move_F09(level):
         return stamp, x, xd
     cycles = rig.until(STOPPING, 200, state=stuck)
     bound = CONDITIONS['state_frozen'].bound(rig.core.declaration, 1 / RATE)
-    assert 50 <= cycles <= bound * RATE + 1 and not rig.core.states.trusted
+    assert 50 <= cycles <= bound * RATE + 1 and not rig.core.states.state_valid
     assert 'lift_cylinder' in rig.core.states.reasons['state_frozen']
 
 
@@ -267,7 +267,7 @@ def test_positions_and_velocities_that_disagree_F11():
     rig.ticks(30, state=suspect)
     assert rig.state is RUN and rig.counts['velocity_suspect'] > 0
     rig.ticks(60)
-    assert rig.until(STOPPING, 30, state=wrong) <= 26 and not rig.core.states.trusted
+    assert rig.until(STOPPING, 30, state=wrong) <= 26 and not rig.core.states.state_valid
     assert 'F11' in rig.core.states.reasons['velocity_residual']
 
 
@@ -276,7 +276,7 @@ def test_loops_whose_joints_disagree_F12():
     rig.ticks(5, state=lambda *state: (*state, 0.003))
     assert rig.state is RUN and rig.counts['closure_suspect'] == 5
     rig.tick(state=lambda *state: (*state, 0.006))
-    assert rig.state is STOPPING and not rig.core.states.trusted
+    assert rig.state is STOPPING and not rig.core.states.state_valid
     rig = Rig().run()
     assert rig.tick(state=lambda *state: (*state, np.nan)).state is STOPPING
 

@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF, chain
 
 import psdyn_ros
@@ -102,7 +103,7 @@ def test_rows_are_the_same_one_by_one(machine, rng):
             [(pytest.approx(a), b) for a, b in map(toggle_gauge(m), x)]
 
 
-@pytest.mark.parametrize('name', GENERAL)
+@pytest.mark.parametrize('name', thorough([*GENERAL], 2))
 def test_of_other_loops_it_is_between_nothing_and_the_best(machine, name):
     m = machine(name)
     measure, actuator = toggle_measure(m, m.initial_position)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF, columns, moving
 
 import psdyn_ros
@@ -40,10 +41,10 @@ def test_any_sufficient_subset_of_the_crane_gives_all_joints(crane, lift, tilt, 
     assert found.rates == '' and found.residual < 1e-9
 
 
-@pytest.mark.parametrize('name, names', [
+@pytest.mark.parametrize('name, names', thorough([
     ('excavator', ('swing', 'boom', 'arm', 'bucket')),
     ('excavator', ('bucket_cylinder', 'arm_cylinder', 'boom', 'swing')), ('five_bar', ('elbow_1', 'shoulder_1')),
-    ('four_bar', ('rocker',)), ('pkm_2pur2rpu', ('leg_4', 'slider_1', 'leg_3'))])
+    ('four_bar', ('rocker',)), ('pkm_2pur2rpu', ('leg_4', 'slider_1', 'leg_3'))], 3, several=True))
 def test_any_sufficient_subset_of_other_machines_gives_all_joints(machines, name, names, rng):
     m = machines[name]
     _, _, q, qd = moving(m, rng)

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import thorough
 from hypothesis import assume, given, settings
 from hypothesis.strategies import floats, lists
 from scipy.interpolate import CubicSpline
@@ -167,7 +168,7 @@ def test_rates_are_derivatives_of_positions():
         assert np.abs(expected - 0.5 * (rates[1:] + rates[:-1])).max() < within
 
 
-@pytest.mark.parametrize('flow', [np.inf, 30.0])
+@pytest.mark.parametrize('flow', thorough([30.0, np.inf], 1))
 def test_motion_is_executed_as_planned_on_valves(flow):
     c, (motion, _) = config(flow), planned(flow)
     loop = ClosedLoop(assemble(c), HydraulicPlant(c.machine, c.hydraulics, period=c.period)).start().run(1.0)

@@ -40,6 +40,7 @@ def finished(validated, budget=1e-5):
 # slices
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', ['hiab_xs031', 'pkm_2pur2rpu'])
 def test_slices_come_to_what_following_at_once_comes_to(name):
     m = load(name)
@@ -308,6 +309,7 @@ def test_limits_are_those_of_a_safety_declaration(crane):
     assert ReferenceLimits().stream_timeout == safety.timeouts.stream
 
 
+@pytest.mark.long
 def test_a_dropped_trajectory_leaves_the_table_of_its_loops_to_the_next():
     machine = psdyn_ros.load(URDF / 'five_bar.urdf', allow_unphysical=True)
     reference = reference_of(machine)

@@ -146,6 +146,7 @@ def test_a_stop_needs_a_state_and_a_deceleration_that_are_ones(crane):
     assert reference.at_rest(0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', ['excavator', 'pkm_2pur2rpu'])
 def test_actuators_that_are_no_coordinates_keep_their_deceleration_too(name):
     m = load(name)

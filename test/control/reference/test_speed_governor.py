@@ -108,6 +108,7 @@ def test_bristles_are_no_frozen_sensor():
     assert not any('state_frozen' in reasons for _, reasons in record.reasons)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(('rate', 'stiction', 'move', 'most'), thorough([
     (200.0, 4e3, (0.5, 0.2, -0.15, 0.5), 3e-3), (500.0, 2e3, (0.1, 0.05, -0.05, 0.1), 1e-3),
     (500.0, 4e3, (0.1, 0.05, -0.05, 0.1), 1e-3), (100.0, 3e3, (0.5, 0.2, -0.15, 0.5), 3e-3)], 1, several=True))
@@ -122,6 +123,7 @@ def test_holding_with_stiction_hunts_less_than_a_millimetre_and_is_no_fault(rate
     assert np.abs(record.x[-1] - record.desired[-1, 0])[1:].max() < most
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(('rate', 'stiction'), thorough([(200.0, 4e3), (100.0, 2e3), (500.0, 3e3)], 1, several=True))
 def test_pid_with_stiction_hunts_less_than_a_millimetre(rate, stiction):
     loop = judgement.closed_loop(judgement.PID, rate=rate, stiction=dict.fromkeys(judgement.NAMES[1:], stiction))

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import thorough
 from scipy.optimize import minimize_scalar
 
 from psdyn_ros.api.load import load
@@ -73,8 +74,8 @@ def left(samples):
     return float(np.linalg.norm(0.5 * (angles.max(axis=0) - angles.min(axis=0))))
 
 
-@pytest.mark.parametrize(('way', 'seconds'), [((0.4, 0.1, -0.1, 0.3), 2.0), ((0.8, 0.1, -0.1, 0.3), 3.0),
-                                              ((0.4, 0.1, 0.1, 0.3), 4.0)])
+@pytest.mark.parametrize(('way', 'seconds'), thorough([
+    ((0.4, 0.1, -0.1, 0.3), 2.0), ((0.8, 0.1, -0.1, 0.3), 3.0), ((0.4, 0.1, 0.1, 0.3), 4.0)], 1, several=True))
 def test_whole_crane_is_left_with_a_fiftieth_of_the_swing(way, seconds):
     suspension = crane()[1]
     unshaped = left(followed(way, None, seconds=seconds, kind=NONE))

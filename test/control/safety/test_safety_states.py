@@ -31,7 +31,7 @@ from psdyn_ros.control.safety.state_machine import SafetyError, SafetyStates
 
 def test_the_way_to_motion():
     s = SafetyStates(DECLARATION, PERIOD)
-    assert (s.state, s.active, s.enabled, s.trusted) == (STANDBY, False, False, True)
+    assert (s.state, s.active, s.enabled, s.state_valid) == (STANDBY, False, False, True)
     s.state_accepted(0)
     s.activate(0)
     assert (s.step(0), s.active, s.enabled) == (STANDBY, True, False)
@@ -98,7 +98,7 @@ def test_a_reference_counts_only_while_enabled():
 
 # the timeouts of F01
 
-@pytest.mark.parametrize('age, state, trusted, reasons', [
+@pytest.mark.parametrize('age, state, state_valid, reasons', [
     (3 * T - 1, RUN, True, set()),
     (3 * T, DEGRADED, True, {'state_missed'}),
     (20 * MS, DEGRADED, True, {'state_missed'}),
@@ -107,10 +107,10 @@ def test_a_reference_counts_only_while_enabled():
     (100 * MS + 1, SAFE, False, {'state_missed', 'state_silent', 'state_lost'}),
     (-1, SAFE, False, {'state_missed', 'state_silent', 'state_lost'}),
 ])
-def test_F01_a_state_that_does_not_come(age, state, trusted, reasons):
+def test_F01_a_state_that_does_not_come(age, state, state_valid, reasons):
     c = running()
     assert c.s.step(c.now + age) is state
-    assert c.s.trusted is trusted
+    assert c.s.state_valid is state_valid
     assert set(c.s.reasons) == reasons
     assert {name for name, flag in c.s.flags.items() if flag} == reasons
     assert c.s.unsettled is bool(reasons)
@@ -152,7 +152,7 @@ def test_states_that_come_again_do_not_end_a_stop():
     c = running()
     assert c.cycle(count=11, measured=False) is STOPPING
     assert c.wait(STOP_TIME - T) is STOPPING
-    assert not c.s.trusted, 'once blind a stop stays blind'
+    assert not c.s.state_valid, 'once blind a stop stays blind'
     assert c.cycle() is SAFE
 
 
@@ -182,7 +182,7 @@ def test_each_condition_leads_to_what_the_table_says(name, result):
     for c in (running(), holding()):
         before = c.s.state
         assert c.cycle(name, result=result) is max(demand.state, before)
-        assert c.s.trusted is demand.trusted
+        assert c.s.state_valid is demand.state_valid
         assert c.s.results[name] is result
         assert c.s.flags == {each: each == name for each in CONDITIONS}
         assert c.s.counts == {each: int(each == name) for each in CONDITIONS}
@@ -243,10 +243,10 @@ def test_a_demand_may_differ_from_the_table_and_only_grows():
     assert c.s.reasons == {'overrun': 'F30: more'}
     c.s.report(c.now, 'overrun', FAIL, 'stop', Demand(STOPPING))
     assert c.cycle() is STOPPING
-    assert c.s.trusted
+    assert c.s.state_valid
     c.s.report(c.now, 'overrun', FAIL, 'blind', Demand(STOPPING, False))
     assert c.cycle() is STOPPING
-    assert not c.s.trusted
+    assert not c.s.state_valid
     assert c.s.reasons == {'overrun': 'F30: blind'}
 
 

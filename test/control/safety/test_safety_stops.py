@@ -65,35 +65,35 @@ def test_a_further_fault_does_not_prolong_a_stop():
 def test_a_stop_turns_blind_and_stays_so():
     c = running()
     c.cycle('tracking')
-    assert c.s.trusted
+    assert c.s.state_valid
     c.cycle('state_jump')
-    assert not c.s.trusted
+    assert not c.s.state_valid
     c.cycle(passing=['state_jump'])
-    assert not c.s.trusted
+    assert not c.s.state_valid
     c.wait(STOP_TIME)
     c.wait(PROBATION)
     c.s.reset(c.now)
     c.cycle()
-    assert c.s.trusted
+    assert c.s.state_valid
 
 
 @pytest.mark.parametrize('names', [('state_jump', 'tracking'), ('tracking', 'state_jump')])
 def test_one_fault_of_several_makes_a_stop_blind(names):
     c = running()
     assert c.cycle(*names) is STOPPING
-    assert not c.s.trusted
+    assert not c.s.state_valid
 
 
 def test_trust_returns_with_the_next_stop():
     c = running()
     c.cycle('state_jump')
-    assert not c.s.trusted
+    assert not c.s.state_valid
     c.wait(STOP_TIME)
     c.wait(PROBATION)
     c.s.reset(c.now)
     c.s.enable(c.now)
     assert c.cycle('tracking') is STOPPING
-    assert c.s.trusted
+    assert c.s.state_valid
 
 
 def test_nothing_begins_during_a_stop():
@@ -118,7 +118,7 @@ def test_a_stop_is_no_time_for_a_reset_even_without_a_fault():
 def test_disabling_stops_and_then_stands_by(start):
     c = start()
     c.s.disable(c.now)
-    assert (c.s.state, c.s.enabled, c.s.trusted) == (STOPPING, False, True)
+    assert (c.s.state, c.s.enabled, c.s.state_valid) == (STOPPING, False, True)
     assert c.cycle() is STOPPING
     c.s.at_rest(c.now)
     assert c.cycle() is STANDBY
@@ -157,7 +157,7 @@ def test_a_fault_while_disabling_ends_in_safe():
     c = running()
     c.s.disable(c.now)
     assert c.cycle('state_jump') is STOPPING
-    assert not c.s.trusted
+    assert not c.s.state_valid
     c.s.at_rest(c.now)
     assert c.cycle() is SAFE
     assert c.s.reasons.keys() == {'state_jump'}

@@ -247,6 +247,7 @@ def test_bristles_give_way_elastically_below_the_breakaway_force_and_slide_above
     assert rig.bristles[axis] == pytest.approx(reach, rel=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_loops_stay_closed_and_memory_flat_in_a_long_run():
     # an hour: PSDYN_SECONDS=3600
@@ -269,6 +270,7 @@ def resident_pages():
         return int(file.read().split()[1])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_excavator_rests_and_its_twin_cylinders_share_alike():
     rig = excavator()

@@ -150,6 +150,7 @@ def test_strokes_of_the_crane_are_those_of_its_data_sheet():
         assert (c['stroke'], c['dead_a']) == (stroke, dead)
 
 
+@pytest.mark.long
 def test_the_excavator_agrees_with_radau():
     segments = [(0.2, (0.4, 0.4, -0.3, 0.3)), (0.1, (0.0, 0.0, 0.0, 0.0))]
     rig, reference = excavator(), excavator()

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 import pytest
+from conftest import thorough
 from support.comparison import error
 from support.machines import hiab
 from support.witnesses.general_oracle import GeneralOracle
@@ -144,7 +145,7 @@ def test_tool_centre_point(rng):
     assert np.abs(oracle.link_pose(x, 'tcp') - expected).max() < 1e-13
 
 
-@pytest.mark.parametrize('lift_only', [False, True])
+@pytest.mark.parametrize('lift_only', thorough([True, False], 1))
 def test_loops_close_over_the_whole_stroke(lift_only):
     machine = hiab(lift_only)
     oracle, loops = GeneralOracle(machine.xml), ['lift', 'tilt'][:2 - lift_only]

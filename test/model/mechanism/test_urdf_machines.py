@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
+from conftest import thorough
 from support.paths import ROOT
 from support.reference import reference
 from support.witnesses.general_oracle import GeneralOracle, read_control
@@ -45,7 +46,7 @@ def test_every_machine_is_listed_here():
     assert set(machine_names()) >= MASSES.keys() and MASSES.keys() == FREEDOM.keys()
 
 
-@pytest.mark.parametrize('name', MASSES)
+@pytest.mark.parametrize('name', thorough([*MASSES], 2))
 def test_size_of_the_machines(name):
     m = machine(name)
     assert (m.dof, len(m.actuators)) == FREEDOM[name]

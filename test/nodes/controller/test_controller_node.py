@@ -363,6 +363,7 @@ def test_an_exception_ends_it_in_the_safe_output_and_with_its_code(crane, tmp_pa
         assert_ended_safely(m)
 
 
+@pytest.mark.long
 @pytest.mark.dds
 @pytest.mark.lockstep
 def test_parameter_services_can_be_left_out(tmp_path):

@@ -186,6 +186,7 @@ def test_gains_may_change_while_it_runs(controlled):
     controlled.held()
 
 
+@pytest.mark.long
 @pytest.mark.dds
 @pytest.mark.lockstep
 def test_pressures_may_come_port_by_port(crane, hydraulics, tmp_path):
@@ -195,6 +196,7 @@ def test_pressures_may_come_port_by_port(crane, hydraulics, tmp_path):
         assert g.stop() == {'controller': 0}
 
 
+@pytest.mark.long
 @pytest.mark.dds
 @pytest.mark.lockstep
 @pytest.mark.parametrize('case', thorough([

@@ -169,6 +169,7 @@ def test_a_bad_motion_is_rejected_and_counted(load, abuse):
     g.until(lambda: g.report('rig: lift_cylinder')[:2] == (OK, 'following'), 10.0, load.send)
 
 
+@pytest.mark.long
 def test_pressures_are_measured_instead(tmp_path):
     with graph(tmp_path, '/pressures') as g:
         start_rig(g, 'lift_cylinder', '-p', 'measures:=pressures', '-p', 'initial_force:=20000.0')
@@ -180,6 +181,7 @@ def test_pressures_are_measured_instead(tmp_path):
         assert g.processes.stop() == {'rig': 0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('case', thorough([
     ((*MACHINE, '-p', 'cylinder:=lift'), "'lift': no such cylinder; there are: lift_cylinder"),
     ((*MACHINE, '-p', 'cylinder:=telescope', '-p', 'bandwidth:=900.0'), 'at most 250 rad/s'),

@@ -66,6 +66,7 @@ def assert_complete(states, joints):
         assert rows.shape == (3, len(joints)) and np.isfinite(rows).all()
 
 
+@pytest.mark.long
 def test_states_begin_at_once_and_idle_commands_release_nothing(world, crane):
     states = simulate(world)
     world.until(lambda: states, START_UP)
@@ -148,6 +149,7 @@ def test_forwarded_spool_positions_move_the_crane_on_its_oil_and_neutral_holds_i
     assert world.processes.stop() == {'manager': 0, 'simulator': 0}
 
 
+@pytest.mark.long
 def test_arrays_of_a_block_with_joints_that_nothing_drives_are_refused(world, crane, tmp_path):
     """As released, names and efforts of such a block do not match: no guess is made."""
     text = CRANE.read_text()

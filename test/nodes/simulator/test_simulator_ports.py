@@ -358,6 +358,7 @@ def test_diagnostics_tell_the_pace_and_that_loops_are_closed(plant):
 # divergence
 
 
+@pytest.mark.long
 def test_what_cannot_go_on_stops_and_says_so_and_can_be_replayed(tmp_path):
     with graph(tmp_path, '/broken') as g:
         g.start('simulator', '-p', f'robot_description:={URDF / "five_bar.urdf"}',

@@ -190,6 +190,7 @@ def test_lock_step_can_be_paused_stepped_and_go_on(stepped, crane):
     g.until(lambda: stamp_of(g.states[-1]) == last + 2 * PERIOD)
 
 
+@pytest.mark.long
 def test_a_state_that_a_fault_swallows_is_answered_by_time_itself(tmp_path, crane):
     with graph(tmp_path, '/lossy') as g:
         answering = Answering(g, crane, 60)
@@ -226,6 +227,7 @@ def test_the_clock_goes_with_simulated_time_and_stands_still_when_paused(tmp_pat
         assert g.processes.stop() == {'simulator': 0}
 
 
+@pytest.mark.long
 def test_a_machine_that_nobody_commands_is_a_warning_that_names_the_topics(tmp_path):
     with graph(tmp_path, '/alone') as g:
         g.start('simulator', '-p', f'robot_description:={CRANE}')

@@ -76,7 +76,12 @@ class Graph:
             return self._run('controller', module, *SIMULATED, '-p', 'overrun_share:=1.0', *arguments)
 
     def declare_safety(self, machine='hiab_xs031', change=None):
-        """Path of a safety declaration for a busy computer."""
+        """Path of a safety declaration for a busy computer.
+
+        No lock-step: while the controller stalls the clock of the simulator, or of a test, goes on, and so do states,
+        so that a stall uses up the shipped timeouts. They are as wide as a machine may declare; `stops` counts what
+        they do not cover.
+        """
         urdf, safety = URDF / f'{machine}.urdf', self.folder / f'{machine}_safety.yaml'
         declared = find_config(f'{machine}_safety.yaml')
         declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), declared, timeouts=WIDEST_TIMEOUTS))

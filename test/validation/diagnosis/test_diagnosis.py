@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import thorough
 from hypothesis import given
 from hypothesis import strategies as st
 from support.bags.diagnosis_cases import (
@@ -55,7 +56,7 @@ ALLOWANCE = {'payload': 0.01, 'friction': 0.005, 'area': 0.01, 'sensor_offset': 
 # each of them alone
 
 
-@pytest.mark.parametrize('plain', [True, False])
+@pytest.mark.parametrize('plain', thorough([True, False], 1))
 @pytest.mark.parametrize('wrong', WRONG)
 def test_what_is_wrong_comes_first_with_how_much(wrong, plain):
     about, amount = WRONG[wrong]
@@ -268,6 +269,7 @@ def test_pieces_are_as_good_as_the_whole():
     assert (found[0].share, found[0].estimate) == pytest.approx((whole[0].share, whole[0].estimate), rel=0.01)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_recording():
     block, predictor = recorded('sensor_drift', 10.0), Predictor(crane(), oil())
     diagnosis = Diagnosis(predictor)
@@ -307,6 +309,7 @@ def test_friction_of_a_model_that_has_none_is_a_force():
     assert found[0].kind == 'friction' and seal.coulomb < found[0].estimate < seal.coulomb + 0.2 * seal.viscous
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name, amplitude', [
     ('five_bar', 0.1), pytest.param('excavator', 0.05, marks=pytest.mark.long)])
 def test_machines_with_other_loops_are_diagnosed_too(name, amplitude):

@@ -128,6 +128,7 @@ def test_exact_sensors_show_no_delay_beyond_20_us(tmp_path):
     assert delays_of(path)[TELEMETRY].seconds == pytest.approx(1e-3, abs=2e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('machine, hydraulics', [
     pytest.param(crane, oil, id='right', marks=pytest.mark.long),
     pytest.param(lambda: tracking_runs.crane(1.0, 120.0), oil, id='payload'),
@@ -145,6 +146,7 @@ def test_what_the_settings_say_is_not_looked_for(bags):
     assert delays_of(bags['late'], known={TELEMETRY: LATE}) == {}
 
 
+@pytest.mark.long
 def test_another_epoch_of_the_stamps_changes_nothing(recorded, tmp_path):
     """Simulated time on one topic, wall time on the other: the times of receipt tell by how much it is late."""
     path = write(tmp_path / 'a.mcap', recorded, epoch=-1.5e9)
@@ -212,6 +214,7 @@ def test_delay_that_another_one_explains_as_well_is_not_known():
     assert delay.text == 'not known: another delay would explain as much'
 
 
+@pytest.mark.long
 def test_efforts_on_a_topic_of_their_own_are_aligned_too(recorded, tmp_path):
     """Without hydraulics: efforts of the actuators as a driver gives them, late, beside states without any."""
     t, x, xd, *_ = recorded

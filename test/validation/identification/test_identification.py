@@ -96,6 +96,7 @@ def test_with_plain_sensors_they_are_found_and_standard_errors_cover_the_truth(r
     assert all(one.bodies[0].errors[0] <= 0.02 * MASS for one in results)       # they are not just large
 
 
+@pytest.mark.long
 def test_stated_error_of_a_payload_is_the_spread_over_seeds(recording):
     bodies = [found_in(measured(recording, 10 + seed, Sensors())).bodies[0] for seed in range(4)]
     spread = np.sqrt(np.mean([(body.found.mass - MASS) ** 2 for body in bodies]))
@@ -308,6 +309,7 @@ def test_samples_stay_few_and_evenly_spread(monkeypatch):
     assert len(set(np.diff(kept))) == 1 and kept[0] == 0.0 and kept[-1] > 960.0
 
 
+@pytest.mark.long
 def test_a_bag_that_was_cut_off_exits_with_three(recording, bag, tmp_path, capsys):
     whole, = bag.glob('*.mcap')
     cut = tmp_path / 'cut.mcap'
@@ -352,6 +354,7 @@ def test_efforts_that_are_known_now_and_then_exit_with_three(tmp_path, capsys):
     assert 'its effort is known during 14 of' in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_unusable_input_exits_with_two(tmp_path):
     done = subprocess.run([sys.executable, '-m', 'psdyn_ros.cli', 'identify', str(tmp_path / 'none'),
                            '--urdf', 'hiab_xs031'], capture_output=True, text=True, timeout=240)

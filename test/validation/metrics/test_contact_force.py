@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.bags.recorded_motion import crane
 from support.machines import URDF
 
@@ -13,8 +14,9 @@ from psdyn_ros.validation.metrics.contact_force import ContactForce, outermost_l
 NAN = float('nan')
 
 
-@pytest.mark.parametrize('name, link', [('hiab_xs031', 'tcp'), ('five_bar', None), ('pkm_2pur2rpu', None),
-                                        ('excavator', None), ('four_bar', None)])
+@pytest.mark.parametrize('name, link', thorough([
+    ('hiab_xs031', 'tcp'), ('five_bar', None), ('pkm_2pur2rpu', None), ('excavator', None), ('four_bar', None)], 2,
+    several=True))
 def test_a_force_on_a_link_is_found_as_far_as_it_shows(name, link, rng):
     m = psdyn_ros.load(URDF / f'{name}.urdf')
     assert link is None or outermost_link(m) == link

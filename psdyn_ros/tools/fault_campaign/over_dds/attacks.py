@@ -247,14 +247,14 @@ def _rival_states(bench, watch, contestant, rng):
         if contestant.state in (State.STOPPING, State.SAFE):
             reaction = time.monotonic() - began
     node.destroy_publisher(publisher)
-    problem = _of_rivals(reaction)
+    problem = _of_conflicting_publishers(reaction)
     if contestant.process.poll() is not None:
         problem = 'the process ended under a rival of states'
     return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(contestant), reaction, FOUND,
                   _missed(bench, contestant.name) - before, problem)
 
 
-def _of_rivals(reaction):
+def _of_conflicting_publishers(reaction):
     """What is wrong with the seconds that a controller took to stop; None: it did not."""
     if reaction is None:
         return 'the controller did not stop'
@@ -280,7 +280,7 @@ def _rival_commands(bench, watch, contestant, rng):
     refused = bench.within(lambda: bench.safe.all(), 3.0)
     node.destroy_publisher(publisher)
     watch.paused = False
-    problem = _of_rivals(reaction) or ('' if refused else 'the receiver still obeys')
+    problem = _of_conflicting_publishers(reaction) or ('' if refused else 'the receiver still obeys')
     return Attack('F32', 'a second publisher of commands, 100 Hz', sent, _names(contestant), reaction, FOUND,
                   0, problem)
 

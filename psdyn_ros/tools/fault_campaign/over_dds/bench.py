@@ -42,7 +42,7 @@ TRANSPORTS = {LOOPBACK: ('fastdds_loopback.xml', {'ROS_AUTOMATIC_DISCOVERY_RANGE
 COMMANDS = '/simulator/joint_commands'
 
 
-def surroundings(transport):
+def environment(transport):
     """{variable: value} of all processes, where they talk by this one of TRANSPORTS."""
     profile, variables = TRANSPORTS[transport]
     return {'FASTRTPS_DEFAULT_PROFILES_FILE': find_config(profile), **variables}
@@ -66,7 +66,7 @@ class Contestant:
         self.process = bench.nodes.start(
             self.name, module, '--ros-args', '--params-file', str(bench.controller_parameters),
             '-r', f'__node:={self.name}', '-r', f'~/joint_commands:={COMMANDS}', *arguments)
-        self.state, self.told = None, []        # the latter since somebody forgot it
+        self.state, self.reported = None, []        # the latter since somebody forgot it
         self.states = set()
         self._entities = [
             node.create_subscription(Float64MultiArray, f'/{self.name}/state', self._keep, 10)]
@@ -77,7 +77,7 @@ class Contestant:
 
     def _keep(self, msg):
         self.state = State(int(msg.data[0]))
-        self.told.append(self.state)
+        self.reported.append(self.state)
         self.states.add(self.state)
 
     @property

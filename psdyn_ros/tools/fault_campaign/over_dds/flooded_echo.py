@@ -28,9 +28,9 @@ class FloodedEcho(Echo):
                                  SENSOR_DATA, raw=True)
         self._name = f'{node.get_name()}: control'
         self._report = node.create_publisher(DiagnosticArray, '/diagnostics', 10).publish
-        self.loop.chore(self._tell, REPORTS)
+        self.loop.chore(self._publish_report, REPORTS)
 
-    def _tell(self):
+    def _publish_report(self):
         values = {'cycles': self.loop.records.cycles, 'missed slots': self.loop.records.missed}
         self._report(DiagnosticArray(status=[DiagnosticStatus(
             name=self._name, values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])]))

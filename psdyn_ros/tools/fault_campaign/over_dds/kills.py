@@ -18,7 +18,7 @@ MODULES = {HELD_UP: 'psdyn_ros.tools.fault_campaign.over_dds.late_command'}
 SIGNALS = {KILLED: signal.SIGKILL, HELD_UP: signal.SIGUSR1}     # else SIGSTOP
 MOVED = 0.005           # m or rad that count as a motion
 # at rest: no farther in so many s, with shut valves, whose chambers take a second or two to even out
-STILL, STILL_TIME, LONGEST = 0.0002, 0.2, 6.0
+STILL, STILL_TIME, MAX_WAIT_S = 0.0002, 0.2, 6.0
 HANG = (0.3, 1.0)       # s for which a process is stopped, beyond that
 # s, the same, and m or rad, of stops so short that nobody takes the process for dead, and what it says is heard; the
 # machine is not quite at rest yet
@@ -171,7 +171,7 @@ def _cycle(bench, contestant, rng, at_rest):
 
 def _come_to_rest(bench):
     """Wait until the machine stands still, or could have."""
-    end, moved = time.monotonic() + LONGEST, np.inf
+    end, moved = time.monotonic() + MAX_WAIT_S, np.inf
     while moved > STILL and time.monotonic() < end:
         before = bench.position.copy()
         bench.through(STILL_TIME)
@@ -196,14 +196,15 @@ def _go_on(bench, contestant, seconds, late):
     """
     bench.through(seconds)
     before = bench.rejected()
-    contestant.state, contestant.told = None, []
+    contestant.state, contestant.reported = None, []
     contestant.process.send_signal(signal.SIGCONT)
     bench.within(lambda: contestant.state is not None, REDISCOVERY)
     bench.through(AFTERWARDS)
     if late:
         bench.within(lambda: bench.rejected() > before, REDISCOVERY)
-    # the very first may be told of the cycle in which it was stopped
-    first = next((state for state in contestant.told[:2] if state in (State.STOPPING, State.SAFE)), contestant.state)
+    # the very first may report the cycle in which it was stopped
+    first = next((state for state in contestant.reported[:2] if state in (State.STOPPING, State.SAFE)),
+                 contestant.state)
     return bench.rejected() - before, '' if first is None else first.name
 
 
