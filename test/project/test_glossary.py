@@ -3,6 +3,7 @@
 import io
 import re
 import tokenize
+from functools import cache
 
 import pytest
 from support.paths import ROOT
@@ -27,17 +28,19 @@ def retired():
     return {word.lower(): bool(alone) for row in rows() for word, alone in re.findall(r'`(\w+)`( \(alone\))?', row[3])}
 
 
+@cache
 def names(text):
-    """Yield (line, name) of the identifiers of a source and of the record fields in its subscripts."""
-    before = ''
+    """Return [(line, name)] of the identifiers of a source and of the record fields in its subscripts."""
+    found, before = [], ''
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.NAME:
-            yield token.start[0], token.string
+            found.append((token.start[0], token.string))
         elif token.type == tokenize.STRING and before in ('[', '('):
             field = re.fullmatch(r"'(\w+)'", token.string)
             if field:
-                yield token.start[0], field[1]
+                found.append((token.start[0], field[1]))
         before = token.string
+    return found
 
 
 def words(name):

@@ -62,15 +62,11 @@ def an_injection(name):
 
 
 def cases(level):
-    """One state of each way, which turns from way to way; the full campaign has all of them.
-
-    At force level those are `long` that are tried on valves.
-    """
+    """One state of each way, in turn; the full campaign has all. At force level what valves have too is `long`."""
     for number, one in enumerate(injections.INJECTIONS):
         if level in one.levels:
             state = one.states[number % len(one.states)]
-            again = level == 'effort' and 'valve' in one.levels
-            yield pytest.param(one, state, marks=[pytest.mark.long] * again,
+            yield pytest.param(one, state, marks=[pytest.mark.long] * (level == 'effort' and 'valve' in one.levels),
                                id=f'{level}-{one.condition}-{one.name}-{state.name}')
 
 
@@ -134,8 +130,7 @@ def test_every_condition_is_injected_in_exactly_one_way_but_for_those_with_sever
 # motion after a fault
 
 
-@pytest.fixture(scope='module', params=thorough([('second', 100.0), ('package', 500.0)], 1),
-                ids=lambda one: one[0])
+@pytest.fixture(scope='module', params=thorough([('second', 100.0), ('package', 500.0)], 1), ids=lambda one: one[0])
 def moved(request):
     """(plant, `Machine`) on valves."""
     plant, rate = request.param
@@ -421,13 +416,13 @@ def test_motions_are_refused_by_a_page_that_is_no_report(tmp_path):
 
 
 def test_a_run_whose_time_is_over_begins_no_trial():
-    assert not list(motion_trials.run(1, seconds=0.0))
+    assert not list(motion_trials.run([0], seconds=0.0))
 
 
 def test_what_time_allows_is_spread_over_all_plants_levels_and_rates(monkeypatch):
     begun = []
     monkeypatch.setattr(motion_trials, '_run_part', lambda *job: begun.append(job) or [])
-    assert not list(motion_trials.run(2))
+    assert not list(motion_trials.run(range(2)))
     cells = [job[:3] for job in begun[:18]]
     assert len(set(cells)) == 18 and {job[:5] for job in begun[:18]} == {(*cell, 0, 0) for cell in cells}
     assert len(begun) == 2 * 18 * motion_trials.PARTS
@@ -488,8 +483,8 @@ def test_controllers_are_killed_or_hold_a_command_up_and_nothing_moves_afterward
     monkeypatch.setattr(kills, 'STOP_EVERY', 2)
     for _ in range(3):      # one that a stall of the computer ends before its signal is replaced by one of the other
         page = tmp_path / 'page.md'
-        assert campaign.run(cycles=2, processes=False, attacks=False, quiet=True, output=page) == campaign.GOOD, \
-            capfd.readouterr().out
+        options = campaign.Options(cycles=2, processes=False, attacks=False, quiet=True, output=page)
+        assert campaign.run(options) == campaign.GOOD, capfd.readouterr().out
         assert '2 processes killed or stopped' in capfd.readouterr().out
         refused = re.search(rf'\| {kills.HELD_UP} \| 1 \| (SAFE|STOPPING) 1 \| (\d+) \|', page.read_text())
         if refused and kills.KILLED in page.read_text():

@@ -39,7 +39,7 @@ from ...model.errors import PsdynError
 from ...model.troubleshooting import DEACTIVATING, NOT_ACTIVATED, NOT_CONFIGURED, NOT_RECEIVED
 from ...model.units import SECOND
 from ..messages.action import action_modules
-from ..runtime import deadlines, executor, parameters, realtime
+from ..runtime import deadlines, diagnostics, executor, parameters, realtime
 from ..runtime.lifecycle import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
 from ..runtime.rejection_log import Rejections, brief
 from . import setup as controller_setup
@@ -79,7 +79,8 @@ class Controller:
         self._services, self._measures = [], ()
         self._rest_deadline = None      # ns when a stop in progress is given up; None: there is none
         self._failing = False           # it ends because of an exception: only errors of commands count
-        self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
+        self._log = diagnostics.log_function(node)
+        self._lines = DeferredLog(self._log)        # of the core, which must not wait for a terminal
         self._reported = -STOP_OVERTIME_NS
         self._autostart = Autostart(node) if p.autostart else None
         if not p.autostart:
@@ -118,7 +119,7 @@ class Controller:
             core = self._core = assemble(setup.config, self._lines)
             self._gains = Gains(node, core.law)
             self._outputs = ControllerOutputs(node, machine.driven_machine, declaration)
-            self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
+            self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._log)
             self._inputs = ControllerInputs(
                 node, setup, core, now=self._now, rejections=self._rejections, on_state=self._on_state,
                 on_trajectory=self._read_trajectory)
@@ -314,7 +315,7 @@ class Controller:
                  'remapped to this topic')
         if note != self._not_received:
             self._not_received = note
-            self._say(*(('warning', note) if note else ('info', 'the commands are received')))
+            self._log(*(('warning', note) if note else ('info', 'the commands are received')))
 
     # services and parameters
 
@@ -345,7 +346,7 @@ class Controller:
 
     def _answer(self, response, success, message):
         response.success, response.message = success, str(message)
-        self._say('info' if success else 'warning', response.message)
+        self._log('info' if success else 'warning', response.message)
         return response
 
     def _read_trajectory(self, reader):
@@ -423,16 +424,6 @@ class Controller:
         if self._inputs is not None and self._inputs.base_stale:
             notes.append(('warn', 'the motion of the base stopped coming: it is taken to be at rest'))
         return notes
-
-    def _say(self, level, text):
-        # rclpy wants one severity for each line of code that logs
-        log = self._node.get_logger()
-        if level == 'error':
-            log.error(text)
-        elif level == 'warning':
-            log.warning(text)
-        else:
-            log.info(text)
 
 
 def main(args=None):

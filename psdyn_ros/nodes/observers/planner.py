@@ -68,6 +68,7 @@ class PlannerNode:
         check_plannable(m)
         check_link(m, p.link, f"parameter link '{p.link}'")
         self._limits, self._jerk = declared_limits(m, p.hydraulics or None, p.safety or None, share=p.share)
+        self._log = diagnostics.log_function(node)
         self._rejections = Rejections(node.get_logger().warning)
         self._now = deadlines.clock_of(node)
         self._states = conversions.StateReader(m.driven_machine, p.closure_tolerance, lambda names: None,
@@ -83,7 +84,8 @@ class PlannerNode:
         overrides = QoSOverridingOptions.with_default_policies()
         for kind, topic, take, qos in ((PoseStamped, '~/goal', self._on_goal, RELIABLE),
                                        (PoseArray, '~/way', self._on_way, RELIABLE),
-                                       (JointState, 'joint_states', self._on_state, SENSOR_DATA)):
+                                       (JointState, 'joint_states', self._rejections.checked('joint_states', self._on_state),
+                                        SENSOR_DATA)):
             node.create_subscription(kind, topic, take, qos, qos_overriding_options=overrides)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         node.create_timer(POLL, self._look, clock=steady)
@@ -109,17 +111,10 @@ class PlannerNode:
 
     def _said(self, text, refused):
         self._last, self._refused = text, self._refused + refused
-        if refused:
-            self._node.get_logger().warning(text)
-        else:
-            self._node.get_logger().info(text)
+        self._log('warning' if refused else 'info', text)
 
     def _on_state(self, msg):
-        now = time.monotonic_ns()
-        try:
-            self._state = now, *self._states.read(msg)
-        except PsdynError as error:
-            self._rejections.add('joint_states', error, now)
+        self._state = time.monotonic_ns(), *self._states.read(msg)
 
     def _on_goal(self, msg):
         self._take('goal', msg.header, [msg.pose])

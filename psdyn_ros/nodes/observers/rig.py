@@ -88,21 +88,13 @@ class Rig:
         self._diagnostics = diagnostics.publisher(node)
         for topic, kind, read in (('load_motion', JointTrajectory, self._on_motion),
                                   ('valve_commands', JointState, self._on_command)):
-            node.create_subscription(kind, f'~/{topic}', self._receiver(topic, read), LATEST)
+            node.create_subscription(kind, f'~/{topic}', self._rejections.checked(topic, read), LATEST)
         node.create_service(Trigger, '~/reset', self._on_reset)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         if not p.step_on_motion:
             node.create_timer(1.0 / p.rate, self._tick, clock=steady)
         node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
         node.get_logger().info(f'{p.cylinder} on the rig, at {p.rate:g} Hz, {self._force:.6g} N at first')
-
-    def _receiver(self, topic, read):
-        def receive(msg):
-            try:
-                read(msg)
-            except PsdynError as error:
-                self._rejections.add(topic, error, time.monotonic_ns())
-        return receive
 
     def _on_motion(self, msg):
         if list(msg.joint_names) != [self._cylinder] or len(msg.points) != 1:

@@ -1,6 +1,9 @@
 """Counts what a node rejects, and says so without flooding the log."""
 
+import time
 from collections import Counter
+
+from ...model.errors import PsdynError
 
 LINE = 400                      # characters
 LOG_PERIOD = 1_000_000_000      # ns between two lines about one topic
@@ -33,6 +36,15 @@ class Rejections:
         """{what: count} for diagnostics."""
         return {'rejected messages': self.total,
                 **{f'rejected {topic}': count for topic, count in self.counts.items()}}
+
+    def checked(self, topic, read):
+        """Return a callback that hands a message to `read`, and counts it as rejected where that raises PsdynError."""
+        def receive(msg):
+            try:
+                read(msg)
+            except PsdynError as error:
+                self.add(topic, error, time.monotonic_ns())
+        return receive
 
     def add(self, topic, reason, now):
         """Count one rejected message; now in ns on a steady clock."""

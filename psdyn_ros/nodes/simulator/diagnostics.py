@@ -34,7 +34,7 @@ class PlantReport:
         self._node, self._setup, self._plant, self._clock = node, setup, setup.plant, clock
         self._inputs, self._environment, self._rejections = inputs, environment, rejections
         self._folder = Path(folder or os.environ.get('ROS_LOG_DIR') or tempfile.gettempdir())
-        self._publish = diagnostics.publisher(node)
+        self._publish, self._log = diagnostics.publisher(node), diagnostics.log_function(node)
         self._closures = tuple(self._plant.manipulator.machine.description.closures.values())
         self._said = None               # the state that was logged last
         self._snapshot = ''             # path of the file of the last fault
@@ -86,7 +86,7 @@ class PlantReport:
         level, summary = self._state(paused)
         if summary != self._said:
             self._said = summary
-            self._say(level, f'the plant: {summary}')
+            self._log(level, f'the plant: {summary}')
         self._publish(diagnostics_msg(self._clock.wall(), f'{self._node.get_name()}: plant', level, summary,
                                       self._values()))
         self._worst_step = 0
@@ -119,13 +119,3 @@ class PlantReport:
             return float(max((gap(plant.manipulator, plant.x, closure) for closure in self._closures), default=0.0))
         except PsdynError:
             return float(np.nan)
-
-    def _say(self, level, text):
-        # rclpy wants one severity for each line of code that logs
-        log = self._node.get_logger()
-        if level == 'error':
-            log.error(text)
-        elif level == 'warn':
-            log.warning(text)
-        else:
-            log.info(text)

@@ -8,7 +8,7 @@ from std_msgs.msg import Float64MultiArray
 
 from ...api.arguments import vector
 from ...api.environment import find_link
-from ...model.errors import PsdynError, StateError
+from ...model.errors import StateError
 from ...model.units import SECOND
 from ..messages.base_motion import BaseInputs, three
 from ..messages.conversions import MessageError, check_lengths, stamp_to_ns
@@ -48,12 +48,7 @@ class PlantEnvironment:
             self._subscribe(node, Float64MultiArray, f'measured_pressures/{cylinder}', self._pressures_of(cylinder))
 
     def _subscribe(self, node, kind, topic, read):
-        def receive(msg):
-            try:
-                read(msg)
-            except PsdynError as error:
-                self._rejections.add(topic, error, time.monotonic_ns())
-        node.create_subscription(kind, f'~/{topic}', receive, LATEST)
+        node.create_subscription(kind, f'~/{topic}', self._rejections.checked(topic, read), LATEST)
 
     def _now(self):
         now = self._clock.age_clock()

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,35 +32,40 @@ CYCLES, SHORT_CYCLES = 200, 2
 REPORT = 'docs/reference/fault_report.md'
 
 
-def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, short=False, first=0, processes=True, wire=True,
-        attacks=True, ttl=TTL, output=None, transport=LOOPBACK, quiet=False):
-    """Run the campaign; returns the exit code.
+@dataclass(frozen=True)
+class Options:
+    """What a campaign tries."""
 
-    seeds      of each way, state and level in process
-    cycles     of kill -9 and SIGSTOP
-    motion_seeds  of each fault, plant, rate, level and state whose motion is watched; 0: none
-    short      whether one state of each of these faults is enough
-    first      seed; the same seeds, the same faults
-    processes  whether the in-process half runs
-    wire       whether the half over the wire runs; attacks: whether with its attacks
-    ttl        s of commands over the wire
-    output     file of the report; None: none is written
-    transport  over the wire, one of TRANSPORTS
-    quiet      whether nothing is said about progress
-    """
-    say = _progress if not quiet and sys.stdout.isatty() else (lambda text: None)
+    seeds: int = SEEDS                  # of each way, state and level in process
+    cycles: int = CYCLES                # of kill -9 and SIGSTOP
+    motion_seeds: int = MOTION_SEEDS    # of each fault, plant, rate, level and state whose motion is watched; 0: none
+    short: bool = False                 # whether one state of each of these faults is enough
+    first: int = 0                      # seed; the same seeds, the same faults
+    processes: bool = True              # whether the in-process half runs
+    wire: bool = True                   # whether the half over the wire runs
+    attacks: bool = True                # whether with its attacks
+    ttl: float = TTL                    # s of commands over the wire
+    output: str | None = None           # file of the report; None: none is written
+    transport: str = LOOPBACK           # over the wire, one of TRANSPORTS
+    quiet: bool = False                 # whether nothing is said about progress
+
+
+def run(options):
+    """Run the campaign of these `Options`; returns the exit code."""
+    say = _progress if not options.quiet and sys.stdout.isatty() else (lambda text: None)
     meanwhile, began = Meanwhile(), time.monotonic()
     summaries, motions, kills, attacked, nulls = [], [], [], [], {}
     try:
         with terminable():
-            if processes:
-                summaries = in_process.summarize(in_process.run(seeds, first=first, progress=say))
+            if options.processes:
+                summaries = in_process.summarize(in_process.run(options.seeds, first=options.first, progress=say))
                 say('motions')
-                motions = list(motion_trials.run(motion_seeds, first=first, short=short, workers=WORKERS))
+                motions = list(motion_trials.run(
+                    range(options.first, options.first + options.motion_seeds), short=options.short, workers=WORKERS))
             seconds = time.monotonic() - began
-            if wire:
+            if options.wire:
                 with dds_kills.NullLoop() as null:
-                    kills, attacked, abandoned = _over_wire(cycles, first, attacks, (ttl, transport), say)
+                    kills, attacked, abandoned = _over_wire(options, say)
                     nulls = _null(null, abandoned)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -72,28 +78,30 @@ def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, short=False, f
     print('\n'.join(fault_report.verdicts(summaries, kills, attacked, motions)))
     for one in [kill for kill in kills if fault_report.wrong_kill(kill)] + [one for one in attacked if one.problem]:
         print(f'  {one}')
-    if output:
-        facts = {'run': f'seeds {first} to {first + seeds - 1} of each way, state and level; {first} over the wire',
-                 'transport over the wire': transport,
+    if options.output:
+        facts = {'run': f'seeds {options.first} to {options.first + options.seeds - 1} of each way, state and level; '
+                        f'{options.first} over the wire',
+                 'transport over the wire': options.transport,
                  'begun': time.strftime('%Y-%m-%d %H:%M %z', time.localtime(time.time() - time.monotonic() + began)),
                  'duration': f'{seconds:.0f} s in process, {time.monotonic() - began - seconds:.0f} s over the wire',
                  **conditions(), **meanwhile.report()}
-        print('report:', fault_report.write(output, summaries, kills, attacked, facts, nulls, ttl, motions))
+        print('report:', fault_report.write(options.output, summaries, kills, attacked, facts, nulls, options.ttl,
+                                            motions))
     return GOOD if fault_report.is_good(summaries, kills, attacked, motions) else BAD
 
 
-def _over_wire(cycles, seed, attacks, wire, say):
+def _over_wire(options, say):
     """([`Kill`], [`Attack`], controllers that stopped by themselves) of processes in domains of their own."""
-    rng, attacked = np.random.default_rng(seed), []
-    with _wire(*wire) as bench:
+    rng, attacked = np.random.default_rng(options.first), []
+    with _wire(options) as bench:
         watch = dds_attacks.CommandWatch(bench)
-        kills = list(dds_kills.run(bench, cycles, seed, say))
-        if attacks:
+        kills = list(dds_kills.run(bench, options.cycles, options.first, say))
+        if options.attacks:
             attacked += dds_attacks.run(bench, watch, rng, say)
         attacked += _commands(watch)
         abandoned = bench.abandoned
-    if attacks:
-        with _wire(*wire, simulated_time=True) as bench:
+    if options.attacks:
+        with _wire(options, simulated_time=True) as bench:
             watch = dds_attacks.CommandWatch(bench)
             attacked += dds_attacks.run_clock(bench, watch, rng, say)
             attacked += _commands(watch)
@@ -108,11 +116,11 @@ def _commands(watch):
 
 
 @contextmanager
-def _wire(ttl, transport, simulated_time=False):
+def _wire(options, simulated_time=False):
     """A `WireBench` with its processes, in a domain of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        with graph(folder, environment(transport)) as (nodes, node, spin_once):
-            yield WireBench(node, spin_once, nodes, folder, ttl=ttl, simulated_time=simulated_time)
+        with graph(folder, environment(options.transport)) as (nodes, node, spin_once):
+            yield WireBench(node, spin_once, nodes, folder, ttl=options.ttl, simulated_time=simulated_time)
 
 
 def _null(null, abandoned):
@@ -147,11 +155,12 @@ def main(args=None):
         if getattr(given, name) is not None and getattr(given, name) < 1:
             parser.error(f'--{name} {getattr(given, name)}: expected 1 or more')
     both = given.in_process == given.over_wire
-    return run(given.seeds or (SHORT_SEEDS if given.short else SEEDS),
-               given.cycles or (SHORT_CYCLES if given.short else CYCLES),
-               motion_seeds=SHORT_SEEDS if given.short else MOTION_SEEDS, short=given.short, first=given.first,
-               processes=both or given.in_process, wire=both or given.over_wire, attacks=not given.short, ttl=given.ttl,
-               transport=given.transport, output=given.output or (None if given.short else REPORT))
+    return run(Options(
+        given.seeds or (SHORT_SEEDS if given.short else SEEDS),
+        given.cycles or (SHORT_CYCLES if given.short else CYCLES),
+        motion_seeds=SHORT_SEEDS if given.short else MOTION_SEEDS, short=given.short, first=given.first,
+        processes=both or given.in_process, wire=both or given.over_wire, attacks=not given.short, ttl=given.ttl,
+        transport=given.transport, output=given.output or (None if given.short else REPORT)))
 
 
 if __name__ == '__main__':

@@ -65,10 +65,10 @@ class Injection:
 INJECTIONS = []
 
 
-def injection(condition, **how):
-    """Register a generator function as an injection of this condition."""
+def injection(condition, name='', **how):
+    """Register a generator function as an injection of this condition, under its own name or another."""
     def register(function):
-        INJECTIONS.append(Injection(condition, function.__name__.strip('_'), contextmanager(function), **how))
+        INJECTIONS.append(Injection(condition, name or function.__name__.strip('_'), contextmanager(function), **how))
         return function
     return register
 

@@ -53,8 +53,7 @@ def _spoilt_state(condition, name, spoil, **how):
     """Register a state that is refused, and leads to F01 when it lasts."""
     def bring(bench):
         yield from during(_state(bench, lambda msg: spoil(bench, msg)))
-    bring.__name__ = name
-    injection(condition, **{'states': (*UNDER_LAW, STANDBY), **how})(bring)
+    injection(condition, name, **{'states': (*UNDER_LAW, STANDBY), **how})(bring)
 
 
 _spoilt_state('state_stale', 'stamp_zero', lambda bench, msg: replace(msg, stamp=0))
@@ -145,16 +144,8 @@ def _velocity_bias(share):
     return bring
 
 
-def _velocities_off(bench):
-    yield from _velocity_bias(3.0)(bench)
-
-
-def _velocities_a_little_off(bench):
-    yield from _velocity_bias(0.75)(bench)
-
-
-injection('velocity_residual', states=UNDER_LAW, lies=True)(_velocities_off)
-injection('velocity_suspect', states=UNDER_LAW, lies=True)(_velocities_a_little_off)
+injection('velocity_residual', 'velocities_off', states=UNDER_LAW, lies=True)(_velocity_bias(3.0))
+injection('velocity_suspect', 'velocities_a_little_off', states=UNDER_LAW, lies=True)(_velocity_bias(0.75))
 
 
 def _residual(share):
@@ -164,21 +155,9 @@ def _residual(share):
     return bring
 
 
-def _loops_disagree(bench):
-    yield from _residual(1.5)(bench)
-
-
-def _loops_disagree_a_little(bench):
-    yield from _residual(0.75)(bench)
-
-
-def _residual_not_finite(bench):
-    yield from _residual(np.nan)(bench)
-
-
-injection('closure_residual')(_loops_disagree)
-injection('closure_residual', states=UNDER_LAW)(_residual_not_finite)
-injection('closure_suspect', states=UNDER_LAW)(_loops_disagree_a_little)
+injection('closure_residual', 'loops_disagree')(_residual(1.5))
+injection('closure_residual', 'residual_not_finite', states=UNDER_LAW)(_residual(np.nan))
+injection('closure_suspect', 'loops_disagree_a_little', states=UNDER_LAW)(_residual(0.75))
 
 
 @injection('branch_flip', states=UNDER_LAW)

@@ -194,19 +194,18 @@ def _full(bench, spool, rates):
 # all
 
 
-def run(seeds, *, plants=PLANTS, rates=RATES, levels=MOTION_LEVELS, first=0, only='', short=False, workers=1,
-        seconds=math.inf):
+def run(seeds, *, plants=PLANTS, rates=RATES, levels=MOTION_LEVELS, only='', short=False, workers=1, seconds=math.inf):
     """Yield every `MotionTrial`.
 
-    seeds    how many of each, from `first` on
+    seeds    of each
     only     part of "group: name" of the faults
     short    as of `cases`
     workers  processes
     seconds  after which no trial begins; until then every plant, level and rate gets about the same number
     """
     until = time.time() + seconds
-    jobs = [(plant, rate, level, seed, part, only, short, until) for seed, part, plant, rate, level in product(
-        range(first, first + seeds), range(PARTS), plants, rates, levels)]
+    jobs = [(plant, rate, level, seed, part, only, short, until)
+            for seed, part, plant, rate, level in product(seeds, range(PARTS), plants, rates, levels)]
     if workers == 1:
         for job in jobs:
             yield from _run_part(*job)
@@ -251,6 +250,8 @@ def main(arguments=None):
     parser.add_argument('--output', metavar='FILE', help='report of the campaign, whose part of motions is replaced')
     given = vars(parser.parse_args(arguments))
     output, trials, began = given.pop('output'), [], time.time()
+    first = given.pop('first')
+    given['seeds'] = range(first, first + given['seeds'])
     for one in run(**given):
         trials.append(one)
         if not one.good:

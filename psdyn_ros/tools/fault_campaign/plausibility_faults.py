@@ -113,17 +113,10 @@ def _force(share):
     return bring
 
 
-def _a_force_off(bench):
-    yield from _force(1.5)(bench)
-
-
-def _a_force_far_off(bench):
-    yield from _force(2.5)(bench)
-
-
-injection('force_suspect', states=(RUN,), after=After.ONCE, onset=_reported('force_suspect'), **ON_VALVES)(_a_force_off)
-injection('force_residual', states=(RUN, HOLD), after=After.ONCE, onset=_reported('force_residual'),
-          conforms=_reported('force_residual'), **ON_VALVES)(_a_force_far_off)
+injection('force_suspect', 'a_force_off', states=(RUN,), after=After.ONCE, onset=_reported('force_suspect'),
+          **ON_VALVES)(_force(1.5))
+injection('force_residual', 'a_force_far_off', states=(RUN, HOLD), after=After.ONCE, onset=_reported('force_residual'),
+          conforms=_reported('force_residual'), **ON_VALVES)(_force(2.5))
 
 
 @contextmanager
