@@ -82,10 +82,10 @@ class PlannerNode:
         self._send = self._output()
         self._publish_diagnostics = diagnostics.publisher(node)
         overrides = QoSOverridingOptions.with_default_policies()
+        on_state = self._rejections.checked('joint_states', self._on_state)
         for kind, topic, take, qos in ((PoseStamped, '~/goal', self._on_goal, RELIABLE),
                                        (PoseArray, '~/way', self._on_way, RELIABLE),
-                                       (JointState, 'joint_states', self._rejections.checked('joint_states', self._on_state),
-                                        SENSOR_DATA)):
+                                       (JointState, 'joint_states', on_state, SENSOR_DATA)):
             node.create_subscription(kind, topic, take, qos, qos_overriding_options=overrides)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         node.create_timer(POLL, self._look, clock=steady)
