@@ -71,7 +71,7 @@ class ControlCore:
     def __init__(self, config: ControllerConfig, law: Any, log: Callable[[str, str], None] | None = None) -> None:
         declaration = config.declaration
         self.manipulator, self.declaration, self.law = config.machine, declaration, law
-        law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay)
+        law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay, law.speed_change_time)
         self.checks = {kind: kind(config, law) for kind in (*CHECKS, *config.checks)}
         self.states = SafetyStates(declaration, config.period, fault_table(config.checks))
         self._runner = CheckRunner(tuple(self.checks.values()), self.states)
@@ -87,6 +87,7 @@ class ControlCore:
         self._state, self._state_valid = STANDBY, True
         self._reference_ended = False   # whether HOLD is due to the end of a reference
         self._last_cycle: int | None = None     # ns
+        self._braked = 0                # ns at which the last stop under the law began
         self._answered_stamp = 0        # of the state of the last output
         self._output_stamp = 0          # of the last output
         self._enabled_stamp = 0         # of the state at which it was enabled
@@ -324,8 +325,9 @@ class ControlCore:
         elif state is STOPPING:
             self._void()
             if not valid:
-                selector.ramp(clock)
+                selector.ramp(clock, self._braked if before is STOPPING else clock)
             elif before is not STOPPING:
+                self._braked = clock
                 selector.brake(self.states.reasons)
                 selector.end_deviation()
         elif state is HOLD and before in (RUN, DEGRADED) and not self._reference_ended:

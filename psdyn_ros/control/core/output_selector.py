@@ -54,6 +54,7 @@ class OutputSelector:
                           if interface not in (EFFORT, PRESSURE)]
         self.closing = False            # whether valves are on their way to the safe output
         self._deceleration = np.array(declaration.deceleration)
+        self._standstill = np.array(declaration.standstill_speed)
         self._feedforward_ramp, self._began = round(config.feedforward_ramp * 1e9), 0
         self._has_gravity = GRAVITY in declaration.safe_kind
         self._holding = None            # (actuators,) commands that held the load at the last valid position
@@ -97,13 +98,16 @@ class OutputSelector:
         if damping is not None:
             damping.stay()
 
-    def ramp(self, clock):
-        """Go from the last command to that of rest, without another look at what is measured."""
+    def ramp(self, clock, began):
+        """Go from the last command to that of rest, without another look at what is measured.
+
+        began  ns at which the law began to slow the reference down, at most `clock`
+        """
         x = self._inputs.state_check.x
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
         rates = self._motion.rates(x, self.rate)
-        self._open_loop.start(self._least_command(), rates, target, clock, self._inputs.time)
+        self._open_loop.start(self._least_command(), rates, target, clock, self._inputs.time, clock - began)
         self.mode = RAMPED
 
     def rest(self, clock=None):
@@ -142,12 +146,13 @@ class OutputSelector:
         return govern(self._governor, tracking.share, tracking.clipped, supply, dt)
 
     def stopped(self, clock):
-        """Whether a stop has come to its end."""
+        """Whether a stop has come to its end: under the law, with reference and machine at rest."""
         if self.mode is RAMPED:
             return self._open_loop.done(clock)
-        reference = self.law.reference
+        reference, state = self.law.reference, self._inputs.state_check
         deviates = reference.damping is not None and reference.damping.moves
-        return reference.at_rest(self._inputs.time) and not deviates
+        stands = (np.abs(self._motion.rates(state.x, state.xd)) <= self._standstill).all()
+        return bool(stands) and reference.at_rest(self._inputs.time) and not deviates
 
     def command(self, clock, dt):
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""

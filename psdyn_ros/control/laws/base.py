@@ -214,6 +214,14 @@ class ControlLaw:
         return 0.0
 
     @property
+    def speed_change_time(self):
+        """s over which a change of the speed of a reference is spread, so that it does not swing on its oil.
+
+        0: the law knows the oil, or there is none.
+        """
+        return 0.0
+
+    @property
     def supply_setting(self):
         """Pa gauge, pressure of the supply where its flow suffices; None without hydraulics, or where it follows the
         load: tracking errors tell there."""

@@ -11,9 +11,9 @@ from .pressures import PressureCheck
 from .singularity import SingularityCheck
 from .speed import SpeedCheck, StopCheck, SwingCheck
 from .state import StateChecks
-from .tracking import EffortCheck, StreamCheck, TrackingCheck
+from .tracking import EffortCheck, RepetitionCheck, StreamCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
-          EndStopCheck, TrackingCheck, EffortCheck, MomentumCheck, SpeedCheck, SwingCheck, StopCheck,
-          FlowCheck, OpeningCheck, ForceCheck, PassiveJointCheck)
+          EndStopCheck, TrackingCheck, RepetitionCheck, EffortCheck, MomentumCheck, SpeedCheck, SwingCheck,
+          StopCheck, FlowCheck, OpeningCheck, ForceCheck, PassiveJointCheck)

@@ -34,6 +34,8 @@ WINDOW = 0.025          # s of errors and accelerations, within which noise and 
 TRIM_TIME = 0.1         # s in which what the model does not know counts as known
 WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
 GROSS = 4.0             # times `AWAY`, which count as so many times that
+STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
+REPEATED = 3            # commands in a row, of different states, that are the one before
 
 
 class TrackingCheck(Check):
@@ -96,13 +98,50 @@ class TrackingCheck(Check):
         return findings
 
 
+class RepetitionCheck(Check):
+    """Finds a law that goes on giving the same commands, bit by bit, though state and reference change."""
+
+    rows = (Row('F39', 'command_frozen', STOP_OPEN_LOOP, 'the same commands again and again while the speed of the '
+                'reference changes', RAMPED, REPEATED + 1, event=True),)
+    when = When.COMMAND
+
+    def __init__(self, config, law):
+        self._law = law
+        self.restart()
+
+    def restart(self):
+        """As `Check.restart`."""
+        self._repeated, self._before = 0, None      # in a row; (s of the state, command, rates, clipped) of the last
+
+    def restrain(self, command, inputs, last):
+        """Compare the command of the law with that of the state before; as `Check.restrain`, it changes nothing."""
+        law, before = self._law, self._before
+        if before is not None and before[0] == inputs.time:
+            return
+        self._before = inputs.time, command.copy(), law.desired[1].copy(), law.saturations.copy()
+        if before is None:
+            return
+        # a command at its limit may well stay there
+        same = np.array_equal(command, before[1]) and np.array_equal(law.saturations, before[3])
+        self._repeated = self._repeated + 1 if same and (law.desired[1] != before[2]).any() else 0
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        if self._repeated < REPEATED:
+            return ()
+        return (Finding('command_frozen', f'the law gives the same commands for {self._repeated + 1} states, in which '
+                        'the speed of its reference changes'),)
+
+
 class EffortCheck(Check):
     """Restrains efforts that the errors do not explain, and stops a law that goes on with them.
 
     A sound law gives the force of the model for the acceleration of its reference, what has been lacking there so far,
     and feedback towards the reference. `restrain` takes the accelerations that efforts would cause into that range,
     which ends a quarter of the declared acceleration away from the reference, and at that of the reference where the
-    axis is off its speed already, by that of standstill: at force level one wrong command is a jerk.
+    axis is off its speed already, by that of standstill: at force level one wrong command is a jerk. In a stop errors
+    of the position count only as far as they were there when it began: a position that drifts would keep the axis
+    moving against its measured speed.
     """
 
     rows = (Row('F39', 'effort_suspect', STOP_OPEN_LOOP, 'a force that drives away from the reference', RAMPED, 4, 0.02,
@@ -131,19 +170,33 @@ class EffortCheck(Check):
         self._range.count[0], self._range.trim[:] = 0, 0.0
         self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
         self._time = None                           # s of the last state: one that is repeated is no further evidence
+        self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
     def restrain(self, command, inputs, last):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
         law, t, state = self._law, inputs.time, inputs.state_check
         self._range.ahead[:] = law.reference.ahead(t + LEAD)[2]
         worst, off = effort_range.restrain_efforts(
-            self._buffer, law.effort_model(state.x, state.xd), law.effort_gains, law.feedforward_scale, law.desired,
-            law.unknown_accelerations, command)
+            self._buffer, law.effort_model(state.x, state.xd), law.effort_gains, law.feedforward_scale,
+            self._believable(law.desired, state.x, inputs.stopping), law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0
         elif t != self._time:
             self._wrong += self._period * min(off, GROSS)
         self._worst, self._time = worst, t
+
+    def _believable(self, desired, x, stopping):
+        """Return the reference (3, dof) with the errors that count at x (dof,)."""
+        if not stopping:
+            self._errors = None
+            return desired
+        errors = desired[0] - x
+        if self._errors is None:
+            self._errors = errors
+        most = np.abs(self._errors) + STOP_ERROR
+        counting = desired.copy()
+        counting[0] = x + np.clip(errors, -most, most)
+        return counting
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""

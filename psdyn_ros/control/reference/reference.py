@@ -17,6 +17,7 @@ SAME_STATE = 1e-7           # m, m/s, m/s^2 or rad; what rounding may make of a 
 SPEED_RATE = 4.0            # 1/s that the speed of a path changes by at most, where nothing bounds it
 BRIDGES = 8                 # times that the length of a bridge is doubled
 SHORTEST_BRIDGE = 0.02      # s
+LARGE_CHANGE = 0.5          # of the speed of a path, which `ReferenceLimits.speed_change_time` refers to
 EASE_IN = 0.1               # s of a bridge that only spares a step of the acceleration
 COMMANDED = 1e-3            # s; a first point this near to the start says where the start is meant to be
 
@@ -348,6 +349,8 @@ class ReferenceMotion:
     def _aim(self, t):
         if self._pace.target != self._speed:
             rate = min(SPEED_RATE, self._motion.speed_rate)
+            if self.limits.speed_change_time > 0.0:
+                rate = min(rate, LARGE_CHANGE / self.limits.speed_change_time)
             self._pace.aim(self._speed, t, rate, rate / EASE)
 
     # stops

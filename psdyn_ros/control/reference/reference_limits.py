@@ -30,6 +30,7 @@ class ReferenceLimits:
     sigma_stop          `toggle_measure` that a trajectory must stay above
     stream_timeout      s that a streamed point is carried on at its velocity
     swing_deviation     m or rad that active damping of a swing may take the reference away by; 0: it does not
+    speed_change_time   s over which a change by half of the speed of a path is spread; stops take no longer for it
     stream_lag          s at the rated speed by which a reference that is slowed down may be behind streamed points
     """
 
@@ -43,16 +44,17 @@ class ReferenceLimits:
     stream_lag: float = 0.5
     stream_delay: float = 0.0
     swing_deviation: object = 0.0
+    speed_change_time: float = 0.0
 
     @classmethod
-    def declared(cls, safety, stream_delay=0.0):
-        """Those of a `SafetyDeclaration`, and the delay of streamed points [s].
+    def declared(cls, safety, stream_delay=0.0, speed_change_time=0.0):
+        """Those of a `SafetyDeclaration`, the delay of streamed points and the time of a change of the speed [s].
 
         What a reference is behind its points is made up for at half speed within the time of a stop.
         """
         return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
                    safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
-                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation)
+                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation, speed_change_time)
 
 
 class ReferenceChecks:

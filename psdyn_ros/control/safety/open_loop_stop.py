@@ -24,9 +24,9 @@ class OpenLoopStop:
         self._braking = bool(self._forces.any())
         self._began = self._time = 0
 
-    def start(self, command, velocity, target, clock, t):
+    def start(self, command, velocity, target, clock, t, elapsed=0):
         """Begin at `clock` (ns), which is t (s) of the reference; the rest as `OutputRamp.start`."""
-        self._ramp.start(command, velocity, target, clock)
+        self._ramp.start(command, velocity, target, clock, elapsed)
         self._began, self._time = clock, t
         if self._braking:
             self._law.reference.stop(t, self._deceleration)

@@ -39,12 +39,14 @@ class OutputRamp:
         # ns: of the straight line, of its ease, until the second half follows, and of all together
         self._straight = self._ease = self._delay = self._duration = 0
 
-    def start(self, command, velocity, target, now):
+    def start(self, command, velocity, target, now, elapsed=0):
         """Begin at `now` (ns of the steady clock).
 
         command (actuators,): the last output.  velocity (actuators,): of the reference [m/s, rad/s].  target
         (actuators,): command of rest, in the unit of the interface.  Both commands are taken within their limits; what
-        is not finite is taken for rest: a command for the target, a target for zero, a velocity for none.
+        is not finite is taken for rest: a command for the target, a target for zero, a velocity for none.  elapsed: ns
+        for which the machine is slowing down already: the ramp goes on from there, since one that took up its slope
+        anew would let it become faster again.
         """
         self._to = [_within(value, limit, 0.0) for value, limit in zip(np.asarray(target).tolist(), self._limit)]
         self._from = [_within(value, limit, rest)
@@ -60,14 +62,26 @@ class OutputRamp:
         delay = min(self._half_swing, 2.0 * SWING_WAY / fastest) if slowest > 0.0 < fastest else 0.0
         self._delay = max(min(round(delay * SECOND), self._stop_time - self._straight - self._ease), 0)
         self._duration = self._straight + self._ease + self._delay
+        elapsed = min(elapsed, self._ease, self._duration // 2)
+        if elapsed > 0:
+            self._go_on(elapsed)
+
+    def _go_on(self, elapsed):
+        """Let so many ns of the ramp be over already, on a ramp that has the same commands now."""
+        self._started -= elapsed
+        left = self._share(elapsed)
+        self._from = [rest + (value - rest) / left for value, rest in zip(self._from, self._to)]
 
     def at(self, now):
         """Return the command (actuators,) at `now`."""
         if self.done(now):
             return np.array(self._to)
-        t = now - self._started
-        left = 0.5 * (self._left(t) + self._left(t - self._delay))
+        left = self._share(now - self._started)
         return np.array([end + left * (begin - end) for begin, end in zip(self._from, self._to)])
+
+    def _share(self, t):
+        """Share of the way that is left t [ns] after the beginning."""
+        return 0.5 * (self._left(t) + self._left(t - self._delay))
 
     def _left(self, t):
         """Share of the way that is left t [ns] after the beginning, without the second half."""

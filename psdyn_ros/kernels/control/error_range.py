@@ -12,6 +12,7 @@ from ..runtime.compiler import entry, kernel
 from .actuation import INT
 
 STRONGER = 2.0          # times the feedback by the gains, that a law may give towards its reference
+STOP_SHARE = 0.25       # of the slack in motion, that speeds have in a stop
 MEASURED, MEASURED_RATE, REFERENCE, REFERENCE_RATE, AHEAD_RATE = range(5)       # rows of the motion
 ASKED, LOW, HIGH = range(3)             # rows of `found`
 
@@ -115,7 +116,8 @@ def restrain_speeds(buffer, gains, scale, asked, stopping):
             kept = fed + max(1.0 - off, 0.0) * (kept - fed)
         if stopping:
             one, other = motion[REFERENCE_RATE, i], motion[AHEAD_RATE, i]
-            kept = max(trim + min(one, other) - slack, min(trim + max(one, other) + slack, kept))
+            room = STOP_SHARE * slack
+            kept = max(trim + min(one, other) - room, min(trim + max(one, other) + room, kept))
         check.speeds[i] = kept
         if off > most:
             worst, most = i, off

@@ -45,6 +45,7 @@ MOVES_AS_OIL, ONE_OFF, BOTH_OFF = range(3)      # verdicts on a rod
 
 # of commands for another speed than that of the reference
 SLACK = 0.1                 # of the speed of the reference by which a command may be for another one
+STOP_SHARE = 0.25           # of what a command may be off its range in motion, that it may be in a stop
 LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for an error of position or of compression
 CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
 HALVINGS = 8                # of the interval in which the command that is allowed is searched
@@ -390,7 +391,7 @@ def restrain_stop(w, c, fluid, motion, oil, command, last):
     """
     i, low, high = w['actuator'], w['low'], w['high']
     slowest, fastest = speeds_ahead(motion, i)
-    room = room_of(w, slowest, fastest)
+    room = STOP_SHARE * room_of(w, slowest, fastest)
     w['low'], w['high'] = slowest - room, fastest + room
     if not w['low'] <= speed_for(c, fluid, motion[MEASURED, i], oil, command) <= w['high']:
         command = allowed_command(w, c, fluid, motion[MEASURED, i], oil, command, last, 0.0)

@@ -100,6 +100,17 @@ def _the_law_gives_a_full_effort(bench):
     yield from during(bench.law_spoilt(lambda command: np.where(slew, sign * bench.declaration.command_limit, command)))
 
 
+@injection('command_frozen', states=(RUN,), after=After.ONCE, levels=('effort', 'valve', PID), lies=True,
+           onset=lambda bench: bench.law.desired[1].any())
+def _the_law_repeats_itself(bench):
+    last = []
+
+    def frozen(command):
+        last.append(command.copy())
+        return last[0].copy()
+    yield from during(bench.law_spoilt(frozen))
+
+
 def _force(share):
     def bring(bench):
         # what is allowed refers to supply pressure and area A, so that the share of a pressure in A does the same

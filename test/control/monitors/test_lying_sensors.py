@@ -195,7 +195,8 @@ def test_a_stop_under_a_law_that_goes_on_becomes_a_ramp():
     law.update = lambda *given, **named: 0.0 * update(*given, **named) + last
     loop.run(1.0)
     record = loop.recording()
-    assert {'stop_failing', 'command_suspect', 'effort_suspect'} & set().union(*(texts for _, texts in record.reasons))
+    found = set().union(*(texts for _, texts in record.reasons))
+    assert {'stop_failing', 'command_frozen', 'command_suspect', 'effort_suspect'} & found
     assert record.state[-1] == State.SAFE and record.speed[-1, 1:].max() < 0.1
 
 
