@@ -1,5 +1,6 @@
 """Workspace and load chart: samples inside the stated extremes; a cylinder exactly at its limit at every node."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -73,6 +74,18 @@ def test_limits_are_areas_times_pressure():
     row = m.actuators.index('lift_cylinder')
     assert error(found.upper[row], 5e6 * lift.area_a - supply.return_pressure * lift.area_b) < 1e-12
     assert error(found.lower[row], supply.return_pressure * lift.area_a - 5e6 * lift.area_b) < 1e-12
+
+
+def test_regenerative_valve_pushes_with_the_difference_of_the_areas():
+    """The piston with the pump pressure in both chambers, force by force; pulling is as with any valve."""
+    m, oil = machine('hiab_xs031'), hydraulics('hiab_xs031')
+    lift = oil.cylinders['lift_cylinder']
+    regenerative = replace(lift, valve=replace(lift.valve, regenerative=True))
+    found = m.load_chart('tcp', hydraulics=replace(oil, cylinders={**oil.cylinders, 'lift_cylinder': regenerative}),
+                         pressure=5e6, nodes=(2, 2))
+    row = m.actuators.index('lift_cylinder')
+    assert error(found.upper[row], 5e6 * lift.area_a - 5e6 * lift.area_b) < 1e-12
+    assert found.lower[row] == chart('hiab_xs031', 5e6).lower[row]
 
 
 @pytest.mark.parametrize('name', thorough(['hiab_xs031', 'excavator', 'five_bar', 'pkm_2pur2rpu'], 1))

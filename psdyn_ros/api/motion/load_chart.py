@@ -77,8 +77,8 @@ def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0
     """Return the `LoadChart` of a point mass that hangs at a point of a link while the machine is at rest.
 
     Actuators keep within the effort limits of the URDF and, where `hydraulics` (of `read_hydraulics`) are given, their
-    cylinders within what a pump pressure [Pa] on one side and the return pressure on the other give; pressure None:
-    that of the supply.  Friction helps nobody.  How far the machine stands from tipping over is not part of it.
+    cylinders within what a pump pressure [Pa] on one side and the return pressure on the other give, or the pump
+    pressure on both while a regenerative valve extends them; pressure None: that of the supply.  Friction helps nobody.  How far the machine stands from tipping over is not part of it.
     point (3,) in link axes [m].  nodes: numbers of reaches and heights.  Coordinates that change neither, as a slew,
     and a floating base stay at the initial position.
     Redundant actuators share the efforts as in `inverse_dynamics`, up to where the first one is at its limit.
@@ -199,7 +199,9 @@ def _effort_limits(m: Manipulator, hydraulics: Hydraulics | None, pressure: floa
         for row, name in enumerate(m.actuators):
             cylinder = hydraulics.cylinders.get(name)
             if cylinder is not None:
-                push = pressure * cylinder.area_a - supply.return_pressure * cylinder.area_b
+                # a regenerative valve has the pressure of chamber A on the other side, too
+                against = pressure if cylinder.valve.regenerative else supply.return_pressure
+                push = pressure * cylinder.area_a - against * cylinder.area_b
                 pull = pressure * cylinder.area_b - supply.return_pressure * cylinder.area_a
                 upper[row], lower[row] = min(upper[row], push), max(lower[row], -pull)
     if not (np.isfinite(upper).any() or np.isfinite(lower).any()):
