@@ -78,7 +78,8 @@ def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0
 
     Actuators keep within the effort limits of the URDF and, where `hydraulics` (of `read_hydraulics`) are given, their
     cylinders within what a pump pressure [Pa] on one side and the return pressure on the other give, or the pump
-    pressure on both while a regenerative valve extends them; pressure None: that of the supply.  Friction helps nobody.  How far the machine stands from tipping over is not part of it.
+    pressure on both while a regenerative valve extends them; pressure None: that of the supply.  Friction helps nobody.
+    How far the machine stands from tipping over is not part of it.
     point (3,) in link axes [m].  nodes: numbers of reaches and heights.  Coordinates that change neither, as a slew,
     and a floating base stay at the initial position.
     Redundant actuators share the efforts as in `inverse_dynamics`, up to where the first one is at its limit.
