@@ -34,7 +34,7 @@ from ...validation.playback import write_playback
 from ...validation.report import page
 from . import free_response, hanging, rig_demo
 from .demo_safety import declared_safety
-from .demonstration import DURATION, demonstration
+from .demonstration import DURATION, demonstration, through
 from .machine_run import RATE_OF_REPORTS, Encoders, MachineRun, controller_parameters, declaration
 from .parameter_file import read_parameters
 from .recorder import Recorder
@@ -58,7 +58,7 @@ REST = 0.3                  # s that are recorded before and after the motion
 JUDGED_TOPICS = Topics(states='/simulator/ground_truth')
 RECORDED = {TOPICS.states: JointState, JUDGED_TOPICS.states: JointState, TOPICS.commands: JointState,
             TOPICS.reference: JointTrajectory, TOPICS.statistics: Float64MultiArray}
-SETTINGS = ('level', 'duration', 'bandwidth', 'baseline_bandwidth', 'travel')    # of `demo` in a configuration
+SETTINGS = ('level', 'duration', 'bandwidth', 'baseline_bandwidth', 'travel', 'way')    # of `demo` in a configuration
 
 
 class Setup(NamedTuple):
@@ -74,6 +74,7 @@ class Setup(NamedTuple):
     safety      path of the safety declaration of the machine, or None
     duration    s of motion
     travel      {coordinate: m or rad}, see `demonstration`
+    way         {name of a point: {coordinate: m or rad}}, see `through`; {}: every coordinate goes out and back
     """
 
     level: str
@@ -86,6 +87,7 @@ class Setup(NamedTuple):
     safety: str | None
     duration: float
     travel: dict
+    way: dict
 
 
 def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None, real_time=False, config=None,
@@ -145,6 +147,9 @@ def _setup(machine, level, config, given):
         raise DemoError(f'duration {duration:g} s: expected 0.5 to 600')
     if not isinstance(travel, dict):
         raise DemoError(f'travel is {travel!r:.80}; expected a mapping of coordinates to m or rad')
+    way = settings.get('way', {})
+    if not isinstance(way, dict) or not all(isinstance(point, dict) for point in way.values()):
+        raise DemoError(f'way is {way!r:.80}; expected a mapping of points, each a mapping of coordinates to m or rad')
     # a bandwidth that was declared for the machine, or that of the package for its own machine on valves
     tuned = 'baseline_bandwidth' in {**configured['demo'], **given} or (level == VALVE and of_package)
     laws = JUDGED[level], BASELINE[level]
@@ -152,7 +157,8 @@ def _setup(machine, level, config, given):
     runs = {law: {'law': law, 'bandwidth': _number(name, settings)}
             for law, name in zip(laws, ('bandwidth', 'baseline_bandwidth'))}
     return Setup(level, runs, names, path, read_text(path), configured['simulator'], configured['controller'], safety,
-                 duration, {name: _number(name, travel) for name in travel})
+                 duration, {name: _number(name, travel) for name in travel},
+                 {point: {name: _number(name, positions) for name in positions} for point, positions in way.items()})
 
 
 def _set_level(level, name, configured):
@@ -224,7 +230,10 @@ def _track(setup, manipulator, output, lock_step, computer):
     if hangs:
         setup = hanging.compared(setup)
         pause = hanging.pause(manipulator, setup)
-    waypoints = demonstration(manipulator, setup.duration, setup.travel, declared, shortened.append, pause)
+    if setup.way:
+        waypoints = through(manipulator, setup.way, setup.duration, declared, pause)
+    else:
+        waypoints = demonstration(manipulator, setup.duration, setup.travel, declared, shortened.append, pause)
     output.mkdir(parents=True, exist_ok=True)
     laws = ', '.join(setup.names.values())
     print(f'{manipulator.name}: {len(manipulator.actuators)} actuators, {manipulator.total_mass:.2f} kg; '
@@ -355,7 +364,8 @@ def _facts(setup, manipulator, output, lock_step):
     rates = {setup.simulator['rate'], setup.controller['rate']}
     return {
         'machine': f'{setup.machine}, {m.dof} degrees of freedom, {len(m.actuators)} actuators, {m.total_mass:.2f} kg',
-        'reference': f'{setup.duration:g} s, every coordinate out and back, from rest to rest on quintics',
+        'reference': f'{setup.duration:g} s, {", ".join(setup.way) or "every coordinate out"} and back, from rest to '
+                     'rest on quintics',
         **_level_facts(setup),
         'rate': f'{", ".join(f"{rate:g}" for rate in sorted(rates))} Hz; the controller computes on each state message '
                 '(trigger: state)',
