@@ -151,6 +151,7 @@ def test_after_a_stop_only_reset_lets_the_controller_be_enabled(psdyn):
     assert (code, errors) == (0, '') and 'enabled' in out, errors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('command', thorough(['status', 'move', 'enable', 'reset', 'stop', 'send'], 1))
 def test_without_a_controller_the_error_says_who_is_there(nodes, command, capfd, tmp_path):
     crane = load(CRANE)
