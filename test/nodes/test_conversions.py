@@ -287,6 +287,23 @@ def test_every_rejection_is_counted_and_one_a_second_is_logged():
     assert lines[0] == 'commands: rejected, bad' and '99 more' in lines[1]
 
 
+def test_checked_callback_rejects_what_its_reader_refuses_and_nothing_else():
+    lines, taken = [], []
+
+    def read(message):
+        if message < 0:
+            raise conversions.MessageError('negative')
+        taken.append(1 / message)
+
+    rejected = rejection_log.Rejections(lines.append)
+    receive = rejected.checked('numbers', read)
+    receive(2)
+    receive(-1)
+    assert taken == [0.5] and rejected.counts == {'numbers': 1} and lines == ['numbers: rejected, negative']
+    with pytest.raises(ZeroDivisionError):      # a defect is no bad message
+        receive(0)
+
+
 def test_what_others_send_does_not_make_the_log_long():
     lines = []
     rejection_log.Rejections(lines.append).add('joint_states', 'x' * 100_000, 0)

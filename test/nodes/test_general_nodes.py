@@ -164,6 +164,7 @@ def balloon(tmp_path_factory):
         assert g.processes.stop() == {'simulator': 0}
 
 
+@pytest.mark.long
 @pytest.mark.dds
 @pytest.mark.lockstep
 def test_a_balloon_flies_from_its_parameter_file_with_its_external_forces(balloon):

@@ -151,6 +151,7 @@ def test_sourced_workspace_runs_psdyn(workspace, sourced):
 # --- pip
 
 
+@pytest.mark.long
 def test_wheel_carries_the_shared_files(source, tmp_path):
     """What `pip install` without ROS puts under <prefix>/share/psdyn_ros."""
     output(tmp_path, os.environ, sys.executable, '-m', 'pip', 'wheel', '--no-deps', '--no-build-isolation',
@@ -188,6 +189,7 @@ def test_manifest_has_no_key_that_ubuntu_24_04_cannot_install():
     assert 'python3-numba' not in {depend.name for depend in manifest().exec_depends}
 
 
+@pytest.mark.long
 def test_every_import_is_declared():
     imported = third_party_imports('psdyn_ros') | third_party_imports('launch')
     declared = {depend.name for depend in manifest().exec_depends}

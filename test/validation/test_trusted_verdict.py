@@ -110,6 +110,7 @@ def test_exchanged_names_are_named_first(bags):
     assert found.causes[0].text.startswith("measurements of 'lift_cylinder' and 'tilt_cylinder' exchanged")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name, says', thorough([
     ('names', "measurements of 'lift_cylinder' and 'tilt_cylinder' exchanged"),
     ('bar', 'pressures: up to .* in bar?'), ('exchanged', "ports A and B of 'lift_cylinder' exchanged")], 1,

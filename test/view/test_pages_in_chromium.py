@@ -126,6 +126,7 @@ def test_playback_shows_the_recorded_pose_at_the_cursor(opened, machines, tmp_pa
     page.close()
 
 
+@pytest.mark.long
 def test_play_runs_to_the_end_at_the_chosen_speed(opened, machines, tmp_path):
     m = machines['hiab_xs031']
     page, errors, _ = opened(written(tmp_path, m, simulated_motion(m, *swinging(m))))

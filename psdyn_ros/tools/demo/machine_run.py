@@ -38,8 +38,7 @@ DRIVING = 20_000_000        # ns that have to go by for that to be so
 
 def declaration(manipulator, safety, lock_step, weak=False):
     """Return the contents of a safety declaration for such a run on a busy computer; arguments as `safety_text`."""
-    # in lock-step a stall of the computer takes no time of the machine: its own timeouts stay; in real time it does
-    timeouts = {'simulated_pause': PAUSE} if lock_step else WIDEST_TIMEOUTS
+    timeouts = {**WIDEST_TIMEOUTS, 'simulated_pause': PAUSE} if lock_step else WIDEST_TIMEOUTS
     contents = yaml.safe_load(safety_text(manipulator, safety, weak=weak, timeouts=timeouts))
     contents.setdefault('plausibility', {})['clock_skew'] = SKEW
     return contents

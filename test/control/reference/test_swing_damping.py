@@ -103,12 +103,12 @@ def test_axes_return_to_their_reference():
     assert released.swing[-1] < 0.3
 
 
-def test_without_a_declared_deviation_the_reference_stands_still():
-    declaration = ControllerConfig.from_files(URDF, safety=SAFETY).declaration
-    for options in ({'declaration': declaration}, {'swing_damping': 0.0}, {'passive_states': 'hanging'}):
-        released = Released((RELEASED, 0.0), seconds=4.0, **options)
-        assert np.abs(released.deviation).max() < 1e-6, options
-        assert released.largest(1) > 0.9 * RELEASED or 'passive_states' in options
+@pytest.mark.parametrize('options', thorough([{}, {'swing_damping': 0.0}, {'passive_states': 'hanging'}], 1), ids=str)
+def test_without_a_declared_deviation_the_reference_stands_still(options):
+    options = options or {'declaration': ControllerConfig.from_files(URDF, safety=SAFETY).declaration}
+    released = Released((RELEASED, 0.0), seconds=4.0, **options)
+    assert np.abs(released.deviation).max() < 1e-6
+    assert released.largest(1) > 0.9 * RELEASED or 'passive_states' in options
 
 
 def test_disabling_ends_the_deviation_within_the_stop_time():

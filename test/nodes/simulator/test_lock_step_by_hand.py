@@ -21,7 +21,7 @@ from psdyn_ros import cli, load  # noqa: E402
 from psdyn_ros.control.offline.trajectory_file import trajectory_text  # noqa: E402
 from psdyn_ros.control.reference.trajectory import Waypoints  # noqa: E402
 from psdyn_ros.nodes import EXECUTABLES  # noqa: E402
-from psdyn_ros.tools.demo.demo_safety import safety_text  # noqa: E402
+from psdyn_ros.tools.demo.demo_safety import WIDEST_TIMEOUTS, safety_text  # noqa: E402
 from psdyn_ros.tools.demo.processes import NodeProcesses  # noqa: E402
 from psdyn_ros.tools.demo.session import own_node  # noqa: E402
 from psdyn_ros.tools.operator.session import Operator  # noqa: E402
@@ -41,7 +41,7 @@ def nodes(tmp_path_factory):
     """Both nodes on valves in lock-step; the safe output of the slew is a brake, which no command names."""
     folder = tmp_path_factory.mktemp('by_hand')
     declared = yaml.safe_load(safety_text(load(CRANE), CONFIG / 'hiab_xs031_safety.yaml', timeouts={
-        'simulated_pause': 60.0}))
+        **WIDEST_TIMEOUTS, 'simulated_pause': 60.0}))
     declared['probation'] = 0.1
     safety = folder / 'safety.yaml'
     safety.write_text(yaml.safe_dump(declared))
@@ -151,6 +151,7 @@ def test_after_a_stop_only_reset_lets_the_controller_be_enabled(psdyn):
     assert (code, errors) == (0, '') and 'enabled' in out, errors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('command', thorough(['status', 'move', 'enable', 'reset', 'stop', 'send'], 1))
 def test_without_a_controller_the_error_says_who_is_there(nodes, command, capfd, tmp_path):
     crane = load(CRANE)

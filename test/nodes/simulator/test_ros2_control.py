@@ -113,6 +113,7 @@ def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     assert world.processes.stop() == {'manager': 0, 'controller': 0, 'simulator': 0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('fill', thorough(['false', 'true'], 1))
 def test_forwarded_spool_positions_move_the_crane_on_its_oil_and_neutral_holds_it(world, crane, fill):
     states = simulate(world, '-p', f'hydraulics:={HYDRAULICS}', '-p', 'ttl:=0.2', '-p', f'robot_description:={VALVES}')

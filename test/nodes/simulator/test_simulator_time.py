@@ -97,6 +97,7 @@ def test_another_seed_is_another_run(first, crane, tmp_path):
     assert other != first[0][:20]
 
 
+@pytest.mark.long
 def test_stamps_are_simulated_time_period_by_period(first):
     stamps = [row[0] for row in first[0]]
     assert stamps == [PERIOD * (k + 1) for k in range(len(stamps))]
