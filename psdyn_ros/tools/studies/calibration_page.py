@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
-from .calibration_runs import CASES, PAYLOAD
+from .calibration_runs import CASES, HEALTHY, PAYLOAD
 
 MOST_SHOWN = 6.0            # standard errors
 COLOURS = BLUE, VERMILLION, GREEN
@@ -20,8 +20,8 @@ Written by `make calibration`; nothing here was measured on a machine.
 integrator): the HIAB XS 031 on its hydraulics with {payload:g} kg at its tool, every axis to random places and back.
 What is wrong is either changed in what was measured, or the model is another one than the machine.
 
-* {motions} motions of 30 s (seeds {first} to {last}); {seeds} draws of sensor noise of each for healthy bags, one for
-  what is wrong: {bags} bags.
+* {bags} bags of {motions} motions of 30 s (seeds {first} to {last}), {healthy} of them healthy; each has sensor noise
+  of its own.
 * Sensors are those of `config/hiab_xs031_sensors.yaml`, or exact. Topics: `array`, one labelled array of all chamber
   pressures; `ports`, a FluidPressure topic for each port, sampled one after the other; `effort`, `JointState.effort`
   alone. Rates are of the joint states, then of the pressures.
@@ -64,15 +64,16 @@ def word(row):
     return 'met' if row.within else '**missed**' if row.missed else 'too few'
 
 
-def page(tables, results, motions, seeds):
+def page(tables, results):
     """The page as markdown.
 
     tables   of `judged`
-    motions  their seeds
     results  `Results`
     """
-    parts = [HEAD.format(payload=PAYLOAD, motions=len(motions), first=motions[0], last=motions[-1], seeds=seeds,
-                         bags=len(results.outcomes))]
+    tasks = [one.task for one in results.outcomes]
+    motions = sorted({task.motion for task in tasks})
+    parts = [HEAD.format(payload=PAYLOAD, bags=len(tasks), motions=len(motions), first=motions[0], last=motions[-1],
+                         healthy=sum(task.case == HEALTHY for task in tasks))]
     for title, rows in tables.items():
         if not any(row.of for row in rows):
             continue

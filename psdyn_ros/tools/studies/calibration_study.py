@@ -344,7 +344,7 @@ def main(args=None):
                                                               and not CASES[one.task.case].also])
     draw_delays(folder / 'images' / 'calibration_delays.png', [one for one in results.outcomes if one.delays
                                                               and one.task.case == HEALTHY])
-    text = page(tables, results, range(options.first, options.first + motions), seeds)
+    text = page(tables, results)
     (folder / 'calibration.md').write_text(text, encoding='utf-8')
     print(text)
     missed = [(title, row) for title, rows in tables.items() for row in rows if row.missed]

@@ -94,8 +94,8 @@ class TopicDelay:
     @property
     def drift_text(self):
         """How fast the clocks of the topic and of the states run apart, in words."""
-        return (f'its delay changes by {1e6 * self.drift:.0f} +- {1e6 * self.drift_width:.0f} us/s: its clock and that '
-                'of the states run apart')
+        return (f'the delay changes by {1e6 * self.drift:.0f} +- {1e6 * self.drift_width:.0f} us/s: the clocks of the '
+                'efforts and of the states run apart')
 
     def as_dict(self):
         """For JSON: what is not known is None."""

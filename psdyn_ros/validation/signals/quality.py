@@ -255,7 +255,9 @@ class Quality:
     def _of_drifts(self):
         states = self.channels.states[0]
         usual, _ = self.topics[states].latency.slope
-        for topic in self.channels.topics if self.channels.by_stamp else ():
+        for topic in self.topics if self.channels.by_stamp else ():
+            if topic not in self._measured:
+                continue
             slope, seconds = self.topics[topic].latency.slope
             apart = slope - usual
             # of one that is set while it records, that is said
