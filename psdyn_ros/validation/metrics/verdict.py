@@ -85,20 +85,16 @@ class Verdict:
             return f'{PASS}, but {"; ".join(self.but)}{partial}'
         return f'{PASS}: every figure is within its tolerance{partial}'
 
-    def with_drifts(self, delays):
-        """Return the verdict that names topics {topic: `TopicDelay`} whose clocks run apart from that of the states,
-        beside a PASS."""
+    def with_cause(self, causes, delays):
+        """Return the verdict that names beside a PASS the first of some `Cause`s, where it is clear, and the topics of
+        {topic: `TopicDelay`} whose clocks run apart from that of the states."""
         drifts = {}
         for topic, one in delays.items():
             if one.drifts:
                 drifts.setdefault(one.drift_text, []).append(topic)
-        found = [f'{" and ".join(topics)}: {text}' for text, topics in drifts.items()]
-        return replace(self, but=(*self.but, *found)) if self.verdict == PASS else self
-
-    def with_cause(self, causes):
-        """Return the verdict that names the first of some `Cause`s beside a PASS, where it is clear."""
-        clear = [cause.text for cause in causes[:1] if cause.low >= CLEAR]
-        return replace(self, but=(*self.but, *clear)) if self.verdict == PASS and clear else self
+        clear = [f'{" and ".join(topics)}: {text}' for text, topics in drifts.items()]
+        clear += [cause.text for cause in causes[:1] if cause.low >= CLEAR]
+        return replace(self, but=(*self.but, *clear)) if self.verdict == PASS else self
 
 
 def actuator_checks(metrics, axis, settings):

@@ -57,7 +57,7 @@ class Units:
         if len(finite):
             self._efforts[actuator] = max(self._efforts.get(actuator, 0.0), float(np.percentile(np.abs(finite), 90)))
 
-    def prediction(self, prediction):
+    def add(self, prediction):
         """Take a `Prediction`: efforts as measured beside those that the model needs."""
         rows = prediction.core
         for name, measured, needed in zip(self._machine.actuators, prediction.effort[rows].T,

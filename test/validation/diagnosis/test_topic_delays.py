@@ -212,10 +212,10 @@ def test_clock_that_runs_200_us_per_second_apart_is_named(drift):
 def test_pass_with_clocks_that_run_apart_names_them_once():
     delays = {topic: TopicDelay(4e-3, 3e-3, 5e-3, 0.99, 30, True, 4e-3, '', drift, 3e-5)
               for topic, drift in (('/a', 2e-4), ('/b', 2e-4), ('/c', 4e-5))}
-    passed = Verdict(PASS, (), (), ()).with_drifts(delays)
+    passed = Verdict(PASS, (), (), ()).with_cause((), delays)
     assert passed.but == ('/a and /b: the delay changes by 200 +- 30 us/s: the clocks of the efforts and of the states '
                           'run apart',)
-    assert 'PASS, but /a and /b' in passed.text and not Verdict(FAIL, (), ('reason',), ()).with_drifts(delays).but
+    assert 'PASS, but /a and /b' in passed.text and not Verdict(FAIL, (), ('reason',), ()).with_cause((), delays).but
 
 
 def test_delay_that_another_one_explains_as_well_is_not_known():

@@ -254,7 +254,7 @@ def test_efforts_a_unit_off_what_the_model_needs_are_doubted(crane, rng, factor,
     effort = needed + 200.0 * rng.standard_normal(needed.shape)
     effort[:, 0] *= factor
     units = Units(crane, None)
-    units.prediction(SimpleNamespace(effort=effort, effort_id=needed, core=slice(None)))
+    units.add(SimpleNamespace(effort=effort, effort_id=needed, core=slice(None)))
     found = list(units.findings())
     assert [about for about, _ in found] == [f'{crane.actuators[0]}.effort'] * bool(unit)
     assert unit in ''.join(text for _, text in found)
