@@ -125,14 +125,14 @@ def validate(bag: File, urdf: File | Manipulator, *, hydraulics: File | Hydrauli
                                 quality=quality, delays={**settings.delays, **taken}):
                 prediction = predictor.predict(block)
                 if prediction is not None:
-                    for taker in (metrics, simulation, traces, *predicted):
+                    for taker in (metrics, simulation, traces, quality.units, *predicted):
                         taker.add(prediction)
                     diagnosis.add(block, prediction)
                 bar.update(100.0 * source.progress - bar.n)
         verdict = judge(metrics, source, settings, skipped=predictor.skipped)
         causes, text = _causes(verdict, quality, diagnosis, taken)
         seconds = (source.end_ns - source.start_ns) * 1e-9
-        found = Validation(verdict.with_cause(causes), metrics, simulation.errors(), traces, quality, channels,
+        found = Validation(verdict.with_cause(causes, late), metrics, simulation.errors(), traces, quality, channels,
                            settings, predictor, Path(source.path), seconds, late, causes, text)
     if output is not None:
         _write(found, output, bag, manipulator, declared, topics)

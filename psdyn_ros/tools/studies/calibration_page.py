@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
-from .calibration_runs import CASES, PAYLOAD
+from .calibration_runs import CASES, HEALTHY, PAYLOAD
 
 MOST_SHOWN = 6.0            # standard errors
 COLOURS = BLUE, VERMILLION, GREEN
@@ -20,7 +20,8 @@ Written by `make calibration`; nothing here was measured on a machine.
 integrator): the HIAB XS 031 on its hydraulics with {payload:g} kg at its tool, every axis to random places and back.
 What is wrong is either changed in what was measured, or the model is another one than the machine.
 
-* {motions} motions of 30 s; {seeds} draws of sensor noise of each for healthy bags, one for what is wrong: {bags} bags.
+* {bags} bags of {motions} motions of 30 s (seeds {first} to {last}), {healthy} of them healthy; each has sensor noise
+  of its own.
 * Sensors are those of `config/hiab_xs031_sensors.yaml`, or exact. Topics: `array`, one labelled array of all chamber
   pressures; `ports`, a FluidPressure topic for each port, sampled one after the other; `effort`, `JointState.effort`
   alone. Rates are of the joint states, then of the pressures.
@@ -41,10 +42,11 @@ DELAYS = '''![Delays of healthy bags with their intervals]({picture})
 '''
 OFF = """## By how many of its standard errors the estimate is off
 
-A mean far from zero is a bias; a spread above 1 is a stated error that is too small.
+A mean far from zero is a bias; a spread above 1 is a stated error that is too small. The last columns are how many
+intervals of 68 and of 95 % have the truth, of +- 1 and +- 1.96 standard errors.
 
-| | bags | mean | spread |
-|---|---|---|---|
+| | bags | mean | spread | 68 % | 95 % |
+|---|---|---|---|---|---|
 """
 LIMITS = '''## What this does not say
 
@@ -62,13 +64,16 @@ def word(row):
     return 'met' if row.within else '**missed**' if row.missed else 'too few'
 
 
-def page(tables, results, motions, seeds):
+def page(tables, results):
     """The page as markdown.
 
     tables   of `judged`
     results  `Results`
     """
-    parts = [HEAD.format(payload=PAYLOAD, motions=motions, seeds=seeds, bags=len(results.outcomes))]
+    tasks = [one.task for one in results.outcomes]
+    motions = sorted({task.motion for task in tasks})
+    parts = [HEAD.format(payload=PAYLOAD, bags=len(tasks), motions=len(motions), first=motions[0], last=motions[-1],
+                         healthy=sum(task.case == HEALTHY for task in tasks))]
     for title, rows in tables.items():
         if not any(row.of for row in rows):
             continue
@@ -100,8 +105,10 @@ def _off(outcomes):
     for one in outcomes:
         if not math.isnan(one.deviation) and not CASES[one.task.case].also:
             found.setdefault(one.task.case, []).append(one.deviation)
-    return ''.join([OFF, *(f'| {name} | {len(off)} | {np.mean(off):+.2f} | {np.std(off):.2f} |\n'
-                           for name, off in found.items()), '\n'])
+    found['all of them'] = [one for off in found.values() for one in off]
+    return ''.join([OFF, *(f'| {name} | {len(off)} | {np.mean(off):+.2f} | {np.std(off):.2f} | '
+                           f'{_percent(np.mean(np.abs(off) <= 1.0))} | {_percent(np.mean(np.abs(off) <= 1.96))} |\n'
+                           for name, off in found.items() if off), '\n'])
 
 
 def _percent(share):

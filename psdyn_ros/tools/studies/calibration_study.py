@@ -1,7 +1,7 @@
 """How far `psdyn validate`, `compare` and `identify` can be trusted: judged on bags of the second plant.
 
-    python3 -m psdyn_ros.tools.studies.calibration_study [--output DIR] [--motions N] [--seeds N] [--short]
-                                                         [--processes N] [--keep DIR]
+    python3 -m psdyn_ros.tools.studies.calibration_study [--output DIR] [--motions N] [--seeds N] [--first N]
+                                                         [--short] [--processes N] [--keep DIR]
 
 writes DIR/calibration.md and DIR/images/calibration_*.png, and prints the same tables; exit code 1 where a bound is
 missed.
@@ -186,18 +186,20 @@ def identified(task, folder):
 def tasks_of(motions, seeds, layouts, cases):
     """[Task]: healthy bags of every layout, and every case on every motion in one layout of each kind that shows it.
 
+    motions  their numbers
+
     No two bags have the same noise, or one draw would count for many.
     """
-    found = [(motion, layout, HEALTHY) for motion in range(motions) for _ in range(seeds) for layout in layouts]
-    found += [(motion, layout, name) for motion in range(motions) for name in cases if name != HEALTHY
+    found = [(motion, layout, HEALTHY) for motion in motions for _ in range(seeds) for layout in layouts]
+    found += [(motion, layout, name) for motion in motions for name in cases if name != HEALTHY
               for layout in SHOWN if layout.pressures in CASES[name].layouts]
-    return [Task(motion, seed, layout, name) for seed, (motion, layout, name) in enumerate(found)]
+    return [Task(motion, seed, layout, name) for seed, (motion, layout, name) in enumerate(found, motions[0])]
 
 
 def compute(tasks, keep, processes=2, progress=True):
     """The `Results` of tasks; keep: folder of motions."""
     motions = sorted({task.motion for task in tasks})
-    seeds = count(len(tasks))
+    seeds = count(1 + max(task.seed for task in tasks))
 
     def plain(motion):
         return Task(motion, next(seeds), LAYOUTS[0])
@@ -301,8 +303,9 @@ def _at_least(what, count, of, share):
 def _within(what, count, of):
     low, high = COVERED
     # of few intervals all may have the truth
+    most = max(high * of, _likely(of, high)[1])
     return Row(what, count, of, f'{100.0 * low:g} to {100.0 * high:g} %',
-               low * of <= count <= max(high * of, _likely(of, high)[1]), count < _likely(of, low)[0])
+               low * of <= count <= most, not _likely(of, low)[0] <= count <= most)
 
 
 def _likely(of, share):
@@ -319,6 +322,8 @@ def main(args=None):
     parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
     parser.add_argument('--motions', type=int, default=MOTIONS, help='of the plant (default: %(default)s)')
     parser.add_argument('--seeds', type=int, default=SEEDS, help='of noise of healthy bags (default: %(default)s)')
+    parser.add_argument('--first', type=int, default=0,
+                        help='number of the first motion, and of the first draw of noise (default: %(default)s)')
     parser.add_argument('--short', action='store_true', help='one motion, one seed, some layouts and causes')
     parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
     parser.add_argument('--keep', metavar='DIR', help='folder in which motions are kept, and found again')
@@ -326,7 +331,7 @@ def main(args=None):
     motions, seeds, layouts, cases = options.motions, options.seeds, LAYOUTS, tuple(CASES)
     if options.short:
         motions, seeds, layouts, cases = 1, 1, LAYOUTS[1:2], SHORT_CASES
-    tasks = tasks_of(motions, seeds, layouts, cases)
+    tasks = tasks_of(range(options.first, options.first + motions), seeds, layouts, cases)
     with tempfile.TemporaryDirectory(prefix='psdyn_motions_') as scratch:
         keep = Path(options.keep or scratch)
         keep.mkdir(parents=True, exist_ok=True)
@@ -339,7 +344,7 @@ def main(args=None):
                                                               and not CASES[one.task.case].also])
     draw_delays(folder / 'images' / 'calibration_delays.png', [one for one in results.outcomes if one.delays
                                                               and one.task.case == HEALTHY])
-    text = page(tables, results, motions, seeds)
+    text = page(tables, results)
     (folder / 'calibration.md').write_text(text, encoding='utf-8')
     print(text)
     missed = [(title, row) for title, rows in tables.items() for row in rows if row.missed]

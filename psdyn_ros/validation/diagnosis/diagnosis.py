@@ -11,6 +11,7 @@ import numpy as np
 
 from ..metrics.bootstrap import Interval, bootstrap
 from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
+from ..signals.filters import SECOND_DERIVATIVE
 from .cause_messages import CHECK_NEXT, briefly
 from .correction_fits import RESAMPLES
 from .corrections import RATE, Corrections
@@ -20,8 +21,7 @@ from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
 MOST_BINS = 512
 FEWEST_BINS = 5
 MOST_CAUSES = 6
-LAG = 0.1                   # s, longer than noise is alike after the filter, and shorter than what causes do
-POWER = 6.0                 # of noise in a second difference: 1 + 4 + 1 times its own
+LAG = 0.1                   # s of second differences, in which noise is left and what causes do is not
 FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
 LARGEST = 1e30              # from which a number is nonsense
 SUMS = '_products', '_noise', '_rows', '_jumps', '_closure'       # that grow, and are merged
@@ -85,6 +85,7 @@ class Diagnosis:
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
+        self._power = None                                  # of noise in a second difference, over its own
         self._begin = None                                  # s, of the first bin
 
     def add(self, block, prediction):
@@ -101,7 +102,12 @@ class Diagnosis:
         effort = np.where(known, prediction.effort[rows], np.nan)
         self._range[0] = np.fmin(self._range[0], np.fmin.reduce(effort))
         self._range[1] = np.fmax(self._range[1], np.fmax.reduce(effort))
-        apart = _second_differences(np.where(known[..., None], joined, np.nan), prediction.t[rows])
+        every = int(rows[1] - rows[0]) if len(rows) > 1 else 1
+        lag = max(round(LAG / (every * prediction.period)), 1)
+        if self._power is None:
+            order = SECOND_DERIVATIVE if block.xd is None else 1
+            self._power = second_difference_power(self.corrections.predictor.filter, order, every * lag)
+        apart = _second_differences(np.where(known[..., None], joined, np.nan), lag)
         there = np.isfinite(apart).all(axis=-1)
         apart[~there] = 0.0
         closure = prediction.residual[rows]
@@ -154,7 +160,7 @@ class Diagnosis:
         scale = self._scale()
         weights = self._weights(scale)
         # what rows have of noise, by those of which there are second differences
-        share = np.divide(self._rows[used], POWER * self._jumps[used], out=np.zeros_like(self._jumps[used]),
+        share = np.divide(self._rows[used], self._power * self._jumps[used], out=np.zeros_like(self._jumps[used]),
                           where=self._jumps[used] > 0.0)
         products, noise = (self._before(sums, delays) for sums in (
             self._products[used], self._noise[used] * share[..., None, None]))
@@ -189,7 +195,7 @@ class Diagnosis:
         for axis in np.flatnonzero(count.any(axis=0)):
             there = count[:, axis] > 0.0
             # in most bins nothing happens but noise
-            noise[axis] = np.median(squares[there, axis] / count[there, axis]) / POWER
+            noise[axis] = np.median(squares[there, axis] / count[there, axis]) / self._power
         noise = np.maximum(noise, (FLOOR * scale) ** 2)
         return np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0)
 
@@ -260,10 +266,25 @@ def _excess(squares, within):
     return bootstrap(np.column_stack((np.ones(len(others)), others)), share, block=1, resamples=RESAMPLES)
 
 
-def _second_differences(e, t):
-    """(n, ...) of rows in a row, `LAG` apart; NaN at either end."""
+def second_difference_power(smooth, order, lag):
+    """Return the mean square of e(t + lag) - 2 e(t) + e(t - lag) over that of e, of accelerations e from white noise.
+
+    smooth  filter that they come from, as a derivative of `order`
+    lag     in samples
+
+    Noise of accelerations outweighs all other in the efforts of a heavy machine.  It is alike as far as the filter
+    reaches, and half a window apart it has the other sign: 6 times its power, as of white noise, would be too little.
+    """
+    impulse = np.zeros(2 * (smooth.half + lag) + 1 + 2 * smooth.half)
+    impulse[len(impulse) // 2] = 1.0
+    response = smooth(impulse, order)
+    alike = [float(response[k:] @ response[:len(response) - k]) for k in (0, lag, 2 * lag)]
+    return (6.0 * alike[0] - 8.0 * alike[1] + 2.0 * alike[2]) / alike[0]
+
+
+def _second_differences(e, lag):
+    """(n, ...) of rows in a row, `lag` rows apart; NaN at either end."""
     out = np.full_like(e, np.nan)
-    lag = max(round(LAG * (len(t) - 1) / (t[-1] - t[0])), 1) if len(t) > 1 else 1
     out[lag:-lag] = e[2 * lag:] - 2.0 * e[lag:-lag] + e[:-2 * lag]
     return out
 

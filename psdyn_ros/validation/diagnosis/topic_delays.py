@@ -41,6 +41,7 @@ LEAST = 0.1                 # periods of the states below which a delay is not w
 LEAST_CORRELATION = 0.7     # of measured and explained efforts
 LEAST_DRIFT = 3e-5          # s/s, of clocks that nobody synchronises; below it no recording of minutes suffers
 SIGNS = 2.0                 # half widths from zero for a delay not to be chance
+DRIFT_SIGNS = 1.75          # likewise for a drift, of which nothing is taken off
 RIVAL = 1.05                # residual at the next best shift / at the best, both mean square, for one to be certain
 APART = 0.06                # s from the best at which another is no longer the same
 NEGLIGIBLE = 1e-9           # of the largest singular value
@@ -78,7 +79,7 @@ class TopicDelay:
     @property
     def drifts(self):
         """Whether the delay grows or shrinks for certain, by more than clocks of computers do."""
-        return abs(self.drift) > max(SIGNS * self.drift_width, LEAST_DRIFT)
+        return abs(self.drift) > max(DRIFT_SIGNS * self.drift_width, LEAST_DRIFT)
 
     @property
     def text(self):
@@ -88,10 +89,13 @@ class TopicDelay:
         between = (f'{1e3 * self.seconds:.2f} ms ({1e3 * self.low:.2f} to {1e3 * self.high:.2f} ms) later than the '
                    'states')
         said = f'{between}, taken off' if self.taken else f'{between}, not taken off: {self.reason}'
-        if not self.drifts:
-            return said
-        return (f'{said}; it changes by {1e6 * self.drift:.0f} +- {1e6 * self.drift_width:.0f} us/s: the clocks of the '
-                'two run apart, and what is taken off is right in the middle only')
+        return f'{said}; {self.drift_text}, and what is taken off is right in the middle only' if self.drifts else said
+
+    @property
+    def drift_text(self):
+        """How fast the clocks of the topic and of the states run apart, in words."""
+        return (f'the delay changes by {1e6 * self.drift:.0f} +- {1e6 * self.drift_width:.0f} us/s: the clocks of the '
+                'efforts and of the states run apart')
 
     def as_dict(self):
         """For JSON: what is not known is None."""

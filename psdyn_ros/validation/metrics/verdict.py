@@ -59,7 +59,8 @@ class Verdict:
     reasons   why it failed, or cannot be judged
     partial   why the input is only a part of what was recorded, or of what there is to judge
     left_out  what was recorded and is not judged, because no model predicts it
-    but       what is wrong beside a PASS: units that look wrong, and the first cause where it is clear
+    but       what is wrong beside a PASS: other machines in the bag, units that look wrong, clocks that run apart, and
+              the first cause where it is clear
     """
 
     verdict: str
@@ -84,10 +85,16 @@ class Verdict:
             return f'{PASS}, but {"; ".join(self.but)}{partial}'
         return f'{PASS}: every figure is within its tolerance{partial}'
 
-    def with_cause(self, causes):
-        """Return the verdict that names the first of some `Cause`s beside a PASS, where it is clear."""
-        clear = [cause.text for cause in causes[:1] if cause.low >= CLEAR]
-        return replace(self, but=(*self.but, *clear)) if self.verdict == PASS and clear else self
+    def with_cause(self, causes, delays):
+        """Return the verdict that names beside a PASS the first of some `Cause`s, where it is clear, and the topics of
+        {topic: `TopicDelay`} whose clocks run apart from that of the states."""
+        drifts = {}
+        for topic, one in delays.items():
+            if one.drifts:
+                drifts.setdefault(one.drift_text, []).append(topic)
+        clear = [f'{" and ".join(topics)}: {text}' for text, topics in drifts.items()]
+        clear += [cause.text for cause in causes[:1] if cause.low >= CLEAR]
+        return replace(self, but=(*self.but, *clear)) if self.verdict == PASS else self
 
 
 def actuator_checks(metrics, axis, settings):
@@ -144,8 +151,9 @@ def judge(metrics, source, settings, *, skipped=0):
     still = [] if units else list(_too_still(metrics, settings, judged))
     verdict, reasons = ((INVALID, units + unusable) if unusable else (UNDECIDED, still) if still else
                         (FAIL, units + failed) if failed else (PASS, []))
-    return Verdict(verdict, tuple(checks), tuple(reasons), tuple(partial), left_out,
-                   tuple(units) if verdict == PASS else ())
+    machines = [metrics.quality.channels.others_text] if metrics.quality.channels.others else []
+    return Verdict(verdict, tuple(checks), tuple(reasons), (*machines, *partial), left_out,
+                   (*machines, *units) if verdict == PASS else ())
 
 
 def _too_still(metrics, settings, judged):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...model.errors import StateError
 from ...model.units import SECOND
+from .clock_drift import LeastLatency
 from .signal_quality import Alternation, SignalQuality, Spikes
 from .topics import PRESSURES, array_columns, rows_stamps
 from .unit_checks import Units
@@ -14,6 +15,7 @@ GAP = 3.0                       # periods without a message
 FUTURE = 5_000_000              # ns by which a stamp may be after the receipt
 DAY = 86_400 * SECOND
 AT_LIMIT = 0.01                 # of the range of a joint, within which it is at its limit
+LEAST_DRIFT = 3e-5, 2e-3         # s/s, and s in all, by which clocks of two topics run apart
 MOST_GAPS = 64                  # that are kept, the longest
 INVALID, WARNING, NOTE = 'invalid', 'warning', 'note'
 # m or rad, m/s or rad/s, Pa, N or N m: smaller ones are no spikes
@@ -47,6 +49,7 @@ class TopicQuality:
         self.gaps, self.longest_gap, self.gap_spans = 0, 0.0, []
         self.first = self.last = None
         self._steps = np.zeros(3)           # how many between gaps, their sum and sum of squares [s]
+        self.latency = LeastLatency()
         self._clock = np.inf, -np.inf       # extremes of the time of receipt - stamp, by medians of packets [ns]
 
     def add(self, times, received, stamps, missing):
@@ -54,6 +57,7 @@ class TopicQuality:
         self.messages += len(times)
         self.missing += int(missing.sum())
         if stamps is not None:
+            self.latency.add(received, stamps)
             late = received - stamps
             middle = float(np.median(late))
             self._clock = min(self._clock[0], middle), max(self._clock[1], middle)
@@ -106,6 +110,7 @@ class TopicQuality:
 class Quality:
     """Fed by `blocks` with what goes by; read afterwards.
 
+    channels `Channels` of the bag
     topics   {topic: TopicQuality}
     signals  {'<joint>.position', '<cylinder>.pressure_a', '<actuator>.effort': SignalQuality}
     rates    {'<joint>.velocity': Spikes}
@@ -113,7 +118,7 @@ class Quality:
     """
 
     def __init__(self, channels, manipulator, hydraulics=None):
-        self._channels, self._machine = channels, manipulator
+        self.channels, self._machine = channels, manipulator
         self._measured = {*channels.states, channels.telemetry, *channels.ports.values()}
         self.topics = {topic: TopicQuality(_or(channels.periods.get(topic), 1.0)) for topic in channels.topics}
         self.signals, self.rates, self._alternations = {}, {}, {}
@@ -137,23 +142,23 @@ class Quality:
                     missing |= ~np.isfinite(rows.values[field]).all(axis=1)
             self.topics[topic].add(part, rows.received, rows_stamps(rows), missing)
             seconds = part / SECOND
-            if topic in self._channels.states:
+            if topic in self.channels.states:
                 self._joints(rows, seconds)
-            if topic == self._channels.efforts:
+            if topic == self.channels.efforts:
                 self._efforts(rows, seconds)
-            if topic == self._channels.telemetry:
+            if topic == self.channels.telemetry:
                 self._array(rows, seconds)
-        for (cylinder, port), one in self._channels.ports.items():
+        for (cylinder, port), one in self.channels.ports.items():
             if one == topic:
                 for rows, part in _parts(found, times):
                     self._add(f'{cylinder}.pressure_{port}', 'pressure', part, rows.values['pressure'][:, 0])
-                    self.units.pressure(rows.values['pressure'][:, 0])
+                    self.units.pressure(f'{cylinder}.pressure_{port}', rows.values['pressure'][:, 0], absolute=True)
 
     def _joints(self, rows, seconds):
         if 'position' not in rows.values:
             return
         position, velocity = rows.values['position'], rows.values.get('velocity')
-        known = [name for name in self._channels.joints if name in rows.names]
+        known = [name for name in self.channels.joints if name in rows.names]
         ways = {}
         for name in known:
             column = rows.names.index(name)
@@ -197,7 +202,7 @@ class Quality:
                 for label in PRESSURES:
                     values = data[:, k * (data.shape[1] // len(things)) + quantities[label]]
                     self._add(f'{name}.{label}', 'pressure', seconds, values)
-                    self.units.pressure(values)
+                    self.units.pressure(f'{name}.{label}', values)
 
     def _add(self, signal, kind, seconds, values, moved=None, peer=None):
         if signal not in self.signals:
@@ -229,6 +234,8 @@ class Quality:
         return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))
 
     def _of_source(self):
+        if self.channels.others:
+            yield Finding(WARNING, self.channels.states[0], self.channels.others_text)
         if self._source is None:
             return
         if self._source.invalid:
@@ -237,12 +244,27 @@ class Quality:
             yield Finding(WARNING, 'bag', f'{self._source.lost.bytes} bytes are lost: {self._source.lost.text}')
 
     def _of_clocks(self):
-        for topic, seconds in self._channels.clocks.items():
-            states = self._channels.states[0]
+        for topic, seconds in self.channels.clocks.items():
+            states = self.channels.states[0]
             yield Finding(WARNING, topic, f"its stamps differ from those of '{states}' by {seconds:.6g} s (simulated "
                           'and wall time mixed?); times of receipt are used for all')
-        if not self._channels.by_stamp and not self._channels.clocks:
-            yield Finding(WARNING, self._channels.states[0], 'it has no usable stamps; times of receipt are used')
+        yield from self._of_drifts()
+        if not self.channels.by_stamp and not self.channels.clocks:
+            yield Finding(WARNING, self.channels.states[0], 'it has no usable stamps; times of receipt are used')
+
+    def _of_drifts(self):
+        states = self.channels.states[0]
+        usual, _ = self.topics[states].latency.slope
+        for topic in self.topics if self.channels.by_stamp else ():
+            if topic not in self._measured:
+                continue
+            slope, seconds = self.topics[topic].latency.slope
+            apart = slope - usual
+            # of one that is set while it records, that is said
+            if abs(apart) > max(LEAST_DRIFT[0], LEAST_DRIFT[1] / max(seconds, 1.0)) and max(
+                    self.topics[one].clock_jump for one in (topic, states)) < 1.0:
+                yield Finding(WARNING, topic, f"its stamps fall behind those of '{states}' by {1e6 * apart:.0f} us/s "
+                              'as they are received: clocks that run apart, or a queue that grows')
 
     def as_dict(self):
         """{'topics', 'signals', 'findings'}, for JSON."""

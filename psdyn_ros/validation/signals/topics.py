@@ -40,6 +40,7 @@ class Channels:
     by_stamp   whether stamps say when; else the time of receipt does, since stamps are of several clocks or none
     labels     {topic: names in its first message}
     hydraulic  whether any topic, measured or not, has chamber pressures of its cylinders
+    others     topics with states of another machine of this kind, in namespaces of their own; nothing there is used
     """
 
     states: tuple
@@ -54,6 +55,7 @@ class Channels:
     by_stamp: bool = True
     labels: dict = field(default_factory=dict)
     hydraulic: bool = False
+    others: tuple = ()
 
     @property
     def topics(self):
@@ -65,6 +67,14 @@ class Channels:
     def period(self):
         """s between the instants of blocks."""
         return self.periods[self.states[0]]
+
+    @property
+    def others_text(self):
+        """In words, which machines in the bag are not looked at; '' where there is one."""
+        if not self.others:
+            return ''
+        return (f"the bag has {1 + len(self.others)} machines: '{self.states[0]}' and what is nearest to it is used, "
+                f'{", ".join(self.others)} is not; choose another one with --topic states=TOPIC')
 
     @property
     def clocks(self):
@@ -109,7 +119,8 @@ def find_topics(source, manipulator, overrides=None):
         raise BagError(f"the messages on '{states[0]}' come every {periods[states[0]]:.3g} s; expected "
                        f'{PERIOD[0]:g} to {PERIOD[1]:g} s')
     changes = {'periods': periods, 'offsets': offsets, 'by_stamp': by_stamp,
-               'labels': {topic: seen[topic].names for topic in used}, 'hydraulic': finder.hydraulic()}
+               'labels': {topic: seen[topic].names for topic in used}, 'hydraulic': finder.hydraulic(),
+               'others': finder.others}
     return Channels(**{**{one.name: getattr(found, one.name) for one in fields(found)}, **changes})
 
 
@@ -183,6 +194,7 @@ class _Finder:
 
     def __init__(self, source, manipulator, seen, overrides):
         self._source, self._machine, self._seen, self._overrides = source, manipulator, seen, overrides
+        self.others = ()
 
     def _given(self, key, *types):
         """Topics that the user gave, '' for none of them, None where nothing was said."""
@@ -224,6 +236,8 @@ class _Finder:
             -len(known[seen.name]), -seen.count, seen.name))
         if given is None and self._problem(known[candidates[0].name]) is None:
             candidates = candidates[:1]
+        others = self._leave_out_others(candidates[0].name) if len(candidates) == 1 else ()
+        self.others = others if given is None else ()
         joints = tuple(dict.fromkeys(name for seen in candidates for name in known[seen.name]))
         problem = self._problem(joints)
         if problem:
@@ -231,6 +245,22 @@ class _Finder:
             unknown = f'; not of this machine: {_some(others)}' if others else ''
             raise BagError(f"bag '{self._source.path}': {problem}{unknown}")
         return tuple(seen.name for seen in candidates), joints
+
+    def _leave_out_others(self, first):
+        """Forget what is nearer to the states of another machine than to those that are used, on `first`.
+
+        Returns topics of all states of a machine that have the same name as `first` in another namespace.
+        """
+        def complete(seen):
+            joints = tuple(name for name in seen.names if name in self._machine.joints)
+            return 'position' in seen.fields() and joints and self._problem(joints) is None
+        others = tuple(seen.name for seen in self._of(JOINT_STATE) if seen.name != first
+                       and not UNMEASURED.search(seen.name) and complete(seen)
+                       and seen.name.rpartition('/')[2] == first.rpartition('/')[2])
+        given = {topic for one in self._overrides.values() for topic in ([one] if isinstance(one, str) else one)}
+        self._seen = {topic: seen for topic, seen in self._seen.items() if topic in given or all(
+            _common(topic, first) >= _common(topic, other) for other in others)}
+        return others
 
     def _problem(self, joints):
         """Why joints are not enough to know all others, None where they are."""
@@ -331,6 +361,16 @@ def pressure_port(seen, actuators):
         if name in parts or name in seen.names or any(re.search(rf'(^|_){re.escape(name)}(_|$)', one) for one in parts):
             return name, match.group(1)
     return None
+
+
+def _common(one, other):
+    """How many names of namespaces two topics have in common, from the root on."""
+    count = 0
+    for mine, theirs in zip(one.split('/')[:-1], other.split('/')[:-1]):
+        if mine != theirs:
+            break
+        count += 1
+    return count
 
 
 def _some(names):

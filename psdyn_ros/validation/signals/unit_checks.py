@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ...model.units import ATMOSPHERE
+
 RANGE = 0.02, 1.6       # share of the supply's pressure, or of what it can push, that a whole bag reaches at most
 LEAST, MOST = 2e-3, 5.0 # of it, beyond which the unit is doubted
 SLACK = 0.25            # of the range of a joint, by which it may be exceeded
@@ -10,6 +12,11 @@ PRESSURES = (1e3, 'kPa'), (1e5, 'bar'), (1e6, 'MPa'), (1e-3, 'mPa')
 EFFORTS = (1e3, 'kN or kN m'), (1e-3, 'mN or mN m')
 LEAST_MOTION = 1e-3     # m/s or rad/s rms, from which velocities are compared
 RATIO = 1.5             # by which a ratio may differ from that of a unit
+EMPTY = 1e-4            # of the supply's pressure, which a gauge of one port exceeds by its noise
+VACUUM = 0.5 * ATMOSPHERE       # Pa absolute, less than which no port has
+ALIKE = 0.8             # squared correlation of efforts with those of the model, from which their sizes are compared
+# of efforts over those that the model needs
+SIZES = (1e-3, 'kN, kN m or kPa'), (1e3, 'mN, mN m or mPa'), (1e-5, 'bar'), (1e-6, 'MPa'), (1.0 / 9.80665, 'kgf')
 
 
 class Units:
@@ -17,8 +24,8 @@ class Units:
 
     def __init__(self, manipulator, hydraulics):
         self._machine, self._hydraulics = manipulator, hydraulics
-        self._ranges, self._rates, self._efforts = {}, {}, {}
-        self._pressure = 0.0
+        self._ranges, self._rates, self._efforts, self._models, self._pressures = {}, {}, {}, {}, {}
+        self._absolute = False
 
     def position(self, joint, seconds, position, velocity):
         """Take positions (n,) of a joint at (n,) s, and its velocities or None."""
@@ -36,12 +43,13 @@ class Units:
         sums = self._rates.setdefault(joint, np.zeros(4))
         sums += rate @ rate, rate @ said, said @ said, len(rate)
 
-    def pressure(self, values):
-        """Take pressures (n,)."""
+    def pressure(self, signal, values, absolute=False):
+        """Take pressures (n,) of a port, gauge or absolute."""
+        self._absolute = absolute
         finite = values[np.isfinite(values)]
         if len(finite):
             # a few spikes must not speak for the rest
-            self._pressure = max(self._pressure, float(np.percentile(np.abs(finite), 90)))
+            self._pressures[signal] = max(self._pressures.get(signal, 0.0), float(np.percentile(np.abs(finite), 90)))
 
     def effort(self, actuator, values):
         """Take efforts (n,) of an actuator."""
@@ -49,13 +57,23 @@ class Units:
         if len(finite):
             self._efforts[actuator] = max(self._efforts.get(actuator, 0.0), float(np.percentile(np.abs(finite), 90)))
 
+    def add(self, prediction):
+        """Take a `Prediction`: efforts as measured beside those that the model needs."""
+        rows = prediction.core
+        for name, measured, needed in zip(self._machine.actuators, prediction.effort[rows].T,
+                                          prediction.effort_id[rows].T):
+            known = np.isfinite(measured) & np.isfinite(needed)
+            one, other = measured[known], needed[known]
+            sums = self._models.setdefault(name, np.zeros(3))
+            sums += one @ one, one @ other, other @ other
+
     def findings(self):
         """Yield (signal, what looks wrong)."""
-        yield from self._positions()
-        yield from self._velocities()
+        found = [*self._positions(), *self._velocities()]
         if self._hydraulics:
-            yield from self._pressures()
-            yield from self._forces()
+            found += [*self._of_pressures(), *self._forces()]
+        # what the model makes of wrong positions, and of wrong pressures, says nothing
+        yield from found or self._sizes()
 
     def _positions(self):
         actuators, limits = self._machine.actuators, self._machine.limits
@@ -69,7 +87,8 @@ class Units:
             room = SLACK * (upper - lower)
             if lower - room <= low and high <= upper + room:
                 continue
-            for factor, unit in (*TIMES['m'], *TIMES['rad']):
+            prismatic = self._machine.machine.description.joints[joint].type == 'prismatic'
+            for factor, unit in TIMES['m' if prismatic else 'rad']:
                 if lower - room <= factor * low and factor * high <= upper + room:
                     guess = f': in {unit}?'
                     break
@@ -89,11 +108,26 @@ class Units:
                 if factor / RATIO < ratio < factor * RATIO:
                     yield f'{joint}.velocity', f'it is {ratio:.4g} times the rate of its position, about {text} it'
 
-    def _pressures(self):
-        supply = self._hydraulics.supply.pressure
-        unit = _unit(self._pressure, supply, PRESSURES)
+    def _of_pressures(self):
+        supply, reached = self._hydraulics.supply.pressure, max(self._pressures.values(), default=0.0)
+        unit = _unit(reached, supply, PRESSURES)
         if unit:
-            yield 'pressures', f'up to {self._pressure:.4g}, where the supply has {supply:.4g} Pa: in {unit}?'
+            yield 'pressures', f'up to {reached:.4g}, where the supply has {supply:.4g} Pa: in {unit}?'
+            return
+        least = VACUUM if self._absolute else EMPTY * supply
+        for signal, one in self._pressures.items():
+            unit = _unit(one, supply, PRESSURES) if one < least else ''
+            if unit:
+                yield signal, f'up to {one:.4g}, where other ports have up to {reached:.4g} Pa: in {unit}?'
+
+    def _sizes(self):
+        for name, (squares, both, needed) in self._models.items():
+            if both <= 0.0 or both ** 2 < ALIKE * squares * needed:
+                continue
+            for factor, unit in SIZES:
+                if factor / RATIO < both / needed < factor * RATIO:
+                    yield f'{name}.effort', (f'it is {both / needed:.3g} times what the model needs, and goes with it: '
+                                             f'efforts or pressures in {unit}?')
 
     def _forces(self):
         for joint, cylinder in self._hydraulics.cylinders.items():

@@ -41,9 +41,16 @@ from psdyn_ros.validation.diagnosis.corrections import (
     outermost,
     point_mass,
 )
-from psdyn_ros.validation.diagnosis.diagnosis import MOST_BINS, MOST_CAUSES, Cause, Diagnosis
+from psdyn_ros.validation.diagnosis.diagnosis import (
+    MOST_BINS,
+    MOST_CAUSES,
+    Cause,
+    Diagnosis,
+    second_difference_power,
+)
 from psdyn_ros.validation.identification.regressor import COLUMNS, ROWS
 from psdyn_ros.validation.metrics.prediction import Predictor
+from psdyn_ros.validation.signals.filters import Butterworth, SavitzkyGolay
 from psdyn_ros.validation.signals.signal_quality import Span
 from psdyn_ros.validation.signals.topics import Channels
 
@@ -437,6 +444,15 @@ def test_shares_are_of_what_there_is_to_explain(seed):
     nothing = np.full((2, 1), -1)
     assert np.isnan(Equations(*np.zeros((2, 9, 2, 4, 4)), np.ones(2), 1.0).share(BOTH).estimate)
     assert found.share(nothing).estimate == 0.0 and found.fit(nothing)[0] == [0.0]
+
+
+@pytest.mark.parametrize('smooth', [SavitzkyGolay(0.004), Butterworth(0.004)], ids=lambda one: one.name)
+@pytest.mark.parametrize('order', [1, 2])
+def test_power_of_second_differences_is_that_of_filtered_white_noise(rng, smooth, order):
+    lag = 25
+    e = smooth(rng.standard_normal(200_000), order)[1000:-1000]
+    apart = e[2 * lag:] - 2.0 * e[lag:-lag] + e[:-2 * lag]
+    assert second_difference_power(smooth, order, lag) == pytest.approx(np.mean(apart ** 2) / np.mean(e ** 2), rel=0.03)
 
 
 def test_standard_errors_cover_the_truth():

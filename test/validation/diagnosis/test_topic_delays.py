@@ -14,10 +14,18 @@ from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY
 from psdyn_ros.tools.studies import tracking_runs
 from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
 from psdyn_ros.validation.bags.source import open_bag
-from psdyn_ros.validation.diagnosis.topic_delays import _Fit, _Piece, _Search, delay_of, topic_delays
+from psdyn_ros.validation.diagnosis.topic_delays import (
+    TopicDelay,
+    _Fit,
+    _Piece,
+    _Search,
+    delay_of,
+    topic_delays,
+)
 from psdyn_ros.validation.metrics import FAIL, PASS
 from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.metrics.tolerances import read_settings
+from psdyn_ros.validation.metrics.verdict import Verdict
 from psdyn_ros.validation.signals.topics import find_topics
 from psdyn_ros.validation.validate import validate
 
@@ -201,6 +209,15 @@ def test_clock_that_runs_200_us_per_second_apart_is_named(drift):
     assert delay.drift == pytest.approx(drift, abs=2.0 * delay.drift_width) and delay.drift_width < 5e-5
     assert delay.drifts == (drift != 0.0) == ('clocks' in delay.text)
     assert delay.low < LATE < delay.high
+
+
+def test_pass_with_clocks_that_run_apart_names_them_once():
+    delays = {topic: TopicDelay(4e-3, 3e-3, 5e-3, 0.99, 30, True, 4e-3, '', drift, 3e-5)
+              for topic, drift in (('/a', 2e-4), ('/b', 2e-4), ('/c', 4e-5))}
+    passed = Verdict(PASS, (), (), ()).with_cause((), delays)
+    assert passed.but == ('/a and /b: the delay changes by 200 +- 30 us/s: the clocks of the efforts and of the states '
+                          'run apart',)
+    assert 'PASS, but /a and /b' in passed.text and not Verdict(FAIL, (), ('reason',), ()).with_cause((), delays).but
 
 
 def test_delay_that_another_one_explains_as_well_is_not_known():

@@ -95,6 +95,20 @@ def test_topics_are_found_by_type_and_name(tmp_path, crane, hydraulics, swing):
             collect(path, crane, overrides=overrides)
 
 
+def test_topics_of_another_machine_are_left_out(tmp_path, crane, hydraulics, swing):
+    times, positions, velocities = (one[:300] for one in swing)
+    messages = [one for machine in ('/left', '/right') for one in cases.state_messages(
+        crane, times, positions, velocities, topic=f'{machine}{STATES}')]
+    path = cases.write(tmp_path / 'a.mcap', messages, telemetry_messages(hydraulics, times, topic='/right/oil'),
+                       kinds={
+        f'/left{STATES}': JOINT_STATE, f'/right{STATES}': JOINT_STATE, '/right/oil': ARRAY})
+    channels, _, _ = collect(path, crane, hydraulics)
+    assert channels.states == (f'/left{STATES}',) and channels.telemetry == ''
+    assert channels.others == (f'/right{STATES}',) and f'/right{STATES} is not' in channels.others_text
+    channels, _, _ = collect(path, crane, hydraulics, {'states': f'/right{STATES}'})
+    assert channels.telemetry == '/right/oil' and channels.others == ()
+
+
 def test_without_states_what_is_there_is_listed(tmp_path, crane, hydraulics):
     path = cases.write(tmp_path / 'a.mcap', telemetry_messages(hydraulics, np.arange(10) * PERIOD))
     with pytest.raises(BagError, match=f'no topic with measured joints(.|\n)*{TELEMETRY}  {ARRAY}  10 messages'):

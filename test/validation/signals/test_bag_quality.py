@@ -13,9 +13,11 @@ from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.signals.blocks import blocks
+from psdyn_ros.validation.signals.clock_drift import LeastLatency
 from psdyn_ros.validation.signals.quality import INVALID, NOTE, Quality, _end
 from psdyn_ros.validation.signals.signal_quality import Alternation, SignalQuality
 from psdyn_ros.validation.signals.topics import find_topics
+from psdyn_ros.validation.signals.unit_checks import Units
 
 PERIOD, COUNT = 0.004, 1200
 QUANTITIES = ('pressure_a', 'pressure_b', 'stamp')
@@ -48,7 +50,7 @@ class Recorded:
         self.stamps = BEGIN + np.rint(self.times * SECOND).astype(np.int64)
         self.received = self.stamps + 100_000
         self.efforts = np.full(self.positions.shape, np.nan)
-        self._crane = crane
+        self._crane, self.rate = crane, 0.0     # s/s by which the clock of the pressures runs ahead
 
     def judge(self, tmp_path, hydraulics):
         """The `Quality` of the bag."""
@@ -56,9 +58,9 @@ class Recorded:
         states = [(STATES, int(self.received[k]), cases.joint_state(
             self.stamps[k], self._crane.joints, self.positions[k], self.velocities[k], self.efforts[k]))
             for k in range(COUNT)]
+        clock = (BEGIN + np.rint((1.0 + self.rate) * self.times * SECOND)) / SECOND
         arrays = [(TELEMETRY, int(self.received[k]) + 100_000, cases.labelled(np.column_stack(
-            (self.pressures[k].reshape(3, 2), np.full(3, (BEGIN + round(t * SECOND)) / SECOND))), names, QUANTITIES))
-            for k, t in enumerate(self.times)]
+            (self.pressures[k].reshape(3, 2), np.full(3, stamp))), names, QUANTITIES)) for k, stamp in enumerate(clock)]
         path = cases.write(tmp_path / 'a.mcap', states, arrays)
         with open_bag(path) as source:
             channels = find_topics(source, self._crane)
@@ -215,6 +217,55 @@ def test_efforts_in_kn_are_doubted(tmp_path, hydraulics, noisy, crane):
     noisy.efforts[:, crane.joints.index('lift_cylinder')] = 35.0 + np.sin(noisy.times)
     found = noisy.judge(tmp_path, hydraulics).findings()
     assert [finding.about for finding in found] == ['lift_cylinder.effort'] and 'in kN' in found[0].text
+
+
+@pytest.mark.parametrize('rate', [0.0, 2e-4, -2e-4])
+def test_clocks_that_run_apart_are_seen_by_receipts_behind_their_jitter(rng, rate):
+    latency, stamps = LeastLatency(), BEGIN + np.arange(0, 60 * SECOND, SECOND // 50)
+    received = BEGIN + (stamps - BEGIN) * (1.0 + rate) + SECOND * rng.exponential(5e-3, len(stamps))
+    # a jam, and pieces
+    received[1000:1200] += SECOND // 10
+    for part in np.array_split(np.arange(len(stamps)), 7):
+        latency.add(received[part].astype(np.int64), stamps[part])
+    slope, seconds = latency.slope
+    assert slope == pytest.approx(rate, abs=1e-5) and 55.0 < seconds < 62.0
+
+
+@pytest.mark.parametrize('rate', [0.0, 5e-4, -5e-4])
+def test_clock_of_pressures_that_runs_apart_is_named(tmp_path, hydraulics, noisy, rate):
+    noisy.times *= 4.0      # 19 s
+    noisy.stamps = BEGIN + np.rint(noisy.times * SECOND).astype(np.int64)
+    noisy.received, noisy.rate = noisy.stamps + 100_000, rate
+    found = [one for one in noisy.judge(tmp_path, hydraulics).findings() if 'run apart' in one.text]
+    assert [one.about for one in found] == [TELEMETRY] * (rate != 0.0)
+    assert all(f'by {-1e6 * rate:.0f} us/s' in one.text for one in found)
+
+
+def test_one_port_in_bar_is_named(tmp_path, hydraulics, noisy):
+    noisy.pressures[:, 2] *= 1e-5
+    found = noisy.judge(tmp_path, hydraulics).findings()
+    name = tuple(hydraulics.cylinders)[1]
+    assert [finding.about for finding in found] == [f'{name}.pressure_a'] and 'in bar?' in found[0].text
+
+
+@pytest.mark.parametrize('factor, unit', [(1e-3, 'kN'), (1e3, 'mN'), (1.0 / 9.81, 'kgf'), (1.0, ''), (0.5, '')])
+def test_efforts_a_unit_off_what_the_model_needs_are_doubted(crane, rng, factor, unit):
+    needed = 2e3 * rng.standard_normal((500, len(crane.actuators)))
+    effort = needed + 200.0 * rng.standard_normal(needed.shape)
+    effort[:, 0] *= factor
+    units = Units(crane, None)
+    units.add(SimpleNamespace(effort=effort, effort_id=needed, core=slice(None)))
+    found = list(units.findings())
+    assert [about for about, _ in found] == [f'{crane.actuators[0]}.effort'] * bool(unit)
+    assert unit in ''.join(text for _, text in found)
+
+
+@pytest.mark.parametrize('joint, factor, unit', [('slew', 180.0 / np.pi, 'degrees'), ('tilt_cylinder', 1e3, 'mm')])
+def test_positions_are_doubted_in_units_of_their_joint(crane, joint, factor, unit):
+    units = Units(crane, None)
+    units.position(joint, np.arange(4.0), factor * np.array([0.2, 0.3, 0.25, 0.28]), None)
+    (about, text), = units.findings()
+    assert about == f'{joint}.position' and text.endswith(f'in {unit}?')
 
 
 # --- signals by themselves
