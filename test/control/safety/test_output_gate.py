@@ -336,6 +336,15 @@ def test_a_ramp_is_over_after_the_stop_time():
     assert r.done(STOP_TIME)
 
 
+def test_a_ramp_goes_on_with_the_slope_of_a_stop_in_progress():
+    command, velocity, target = np.array([0.0, 0.5, 0.0, 0.2]), np.array([0.0, 0.2, 0.0, 0.3]), np.zeros(4)
+    whole, rest = ramp(command, velocity, target), OutputRamp(DECLARATION)
+    elapsed = 60_000_000
+    rest.start(whole.at(elapsed), velocity, target, elapsed, elapsed)
+    for ms in range(0, 500, 20):
+        assert rest.at(elapsed + ms * 1_000_000) == pytest.approx(whole.at(elapsed + ms * 1_000_000), abs=1e-12)
+
+
 def test_a_ramp_from_rest_to_rest_is_over_at_once():
     r = ramp(np.zeros(4), np.zeros(4), np.zeros(4), now=5)
     assert r.done(5)
