@@ -98,7 +98,10 @@ def through(manipulator, points, duration=DURATION, declaration=None, pause=0.0)
     waypoints = Waypoints(m.coordinates, times, rows, np.zeros_like(rows), np.zeros_like(rows))
     reference = ReferenceMotion(m, ReferenceLimits() if declaration is None else ReferenceLimits.declared(declaration))
     reference.hold(m.initial_position)
-    reference.follow(waypoints, 0.0)
+    try:
+        reference.follow(waypoints, 0.0)
+    except PsdynError as error:
+        raise TrajectoryError(f"way of '{m.name}', {', '.join(points)} and back, in {duration:g} s: {error}") from error
     return waypoints
 
 

@@ -19,7 +19,7 @@ from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.forced import ForcedIntegrator
 from psdyn_ros.simulation.offline import simulate
 from psdyn_ros.simulation.plant import HELD, RUNNING, Plant
-from psdyn_ros.tools.demo.demonstration import demonstration
+from psdyn_ros.tools.demo.demonstration import demonstration, through
 
 LOW = {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}
 GENERAL = [('four_bar', {}), ('five_bar', {}), ('five_bar', LOW), ('pkm_2pur2rpu', {}), ('excavator', {})]
@@ -224,6 +224,30 @@ def test_a_declared_travel_is_taken_and_shortened_where_loops_do_not_follow(mach
     assert 0.1 < np.ptp(far.positions[:, 0]) < 2.4
     with pytest.raises(psdyn_ros.UnknownNameError, match="did you mean 'shoulder_"):
         demonstration(m, travel={'shoulder': 1.0})
+
+
+@pytest.mark.parametrize('pause', [0.0, 0.5])
+def test_way_goes_through_its_points_and_back_at_shares_of_the_rated_speeds(crane, pause):
+    start = crane.initial_position
+    way = through(crane, {'up': {'lift_cylinder': start[1] + 0.1},
+                          'side': {'slew': 0.4, 'telescope': start[3] + 0.1}}, 12.0, pause=pause)
+    points = np.array([start, start + (0.0, 0.1, 0.0, 0.0), start + (0.4, 0.1, 0.0, 0.1), start])
+    np.testing.assert_allclose(way.positions[[0, 1, 2, -1]], points)
+    assert way.times[-1] == pytest.approx(12.0 + 2.0 * pause) and not way.velocities.any()
+    standing = np.diff(way.times)[(np.diff(way.positions, axis=0) == 0.0).all(axis=1)]
+    np.testing.assert_allclose(standing, [pause] * (2 if pause else 0))
+    seconds = np.diff(way.times)[(np.diff(way.positions, axis=0) != 0.0).any(axis=1)]
+    shares = (np.abs(np.diff(points, axis=0)) / crane.coordinate_limits.velocity).max(axis=1) / seconds
+    np.testing.assert_allclose(shares, shares[0])
+
+
+def test_way_that_is_too_fast_or_of_no_coordinate_is_an_error(crane):
+    with pytest.raises(TrajectoryError, match="way of 'hiab_xs031', side and back, in 0.5 s: .*slew"):
+        through(crane, {'side': {'slew': 1.0}}, 0.5)
+    with pytest.raises(TrajectoryError, match='two points after each other are the same'):
+        through(crane, {'nowhere': {}}, 5.0)
+    with pytest.raises(psdyn_ros.UnknownNameError, match="point 'side' of the way: no coordinate 'slow'.*'slew'"):
+        through(crane, {'side': {'slow': 1.0}}, 5.0)
 
 
 def followed(m, waypoints, declaration=None):
