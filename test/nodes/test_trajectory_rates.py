@@ -1,0 +1,48 @@
+"""A controller takes a trajectory at any rate, by either trigger, and its machine follows it to its end."""
+
+import numpy as np
+import pytest
+from conftest import thorough
+from support.machines import URDF
+
+pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from sensor_msgs.msg import JointState  # noqa: E402
+from support.nodes.graph import SLOW_CLOCK, START_UP, graph  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+
+pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
+
+MACHINE = '-p', f'robot_description:={URDF / "hiab_xs031.urdf"}'
+WAY = np.array((0.05, 0.02, -0.02, 0.05))
+LAST_STATE = 0.18       # s without a state before a stop, the widest that may be declared
+
+
+@pytest.mark.parametrize('trigger, rate', thorough(
+    [(trigger, rate) for rate in (50.0, 20.0, 100.0, 200.0) for trigger in ('timer', 'state')], 1, several=True))
+def test_trajectory_is_taken_and_followed_to_its_end(crane, tmp_path, trigger, rate):
+    def at_rate(declared):
+        declared['timeouts']['degraded_misses'] = min(20, int(LAST_STATE * rate) - 1)
+        # clock and states are two topics: either is a period ahead where the other one comes later
+        declared.setdefault('plausibility', {})['clock_skew'] = max(0.005, 1.5 / rate)
+
+    with graph(tmp_path, f'/{trigger}_{rate:.0f}') as g:
+        states, references = g.listen(JointState, 'joint_states'), g.listen(JointTrajectory, 'controller/reference')
+        trajectories = g.publisher(JointTrajectory, 'controller/joint_trajectory')
+        g.start('simulator', *MACHINE, *SLOW_CLOCK, '-p', f'rate:={rate}', '-p', 'command_timeout:=0.2',
+                '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
+        g.start_controller('-p', f'trigger:={trigger}', '-p', f'rate:={rate}', '-p', 'bandwidth:=3.0', change=at_rate)
+        g.hold()
+        g.until(lambda: states and references and trajectories.get_subscription_count(), START_UP)
+        target = crane.initial_position + WAY
+        point = JointTrajectoryPoint(positions=target.tolist())
+        point.time_from_start.sec = 1
+        trajectories.publish(JointTrajectory(joint_names=list(crane.actuators), points=[point]))
+
+        def error():
+            now = dict(zip(states[-1].name, states[-1].position))
+            return np.abs(target - [now[name] for name in crane.actuators]).max()
+
+        g.until(lambda: error() < 2e-3, 60.0)
+        assert g.stops == 0
+        assert g.processes.stop() == {'controller': 0, 'simulator': 0}
