@@ -16,8 +16,7 @@ class MomentumCheck(Check):
     Forces beyond those that carry the load and overcome friction change the speed within 0.1 s. Where the measured
     speed does not follow, or changes without a force, the position is not that of the machine, or the force is not the
     one that was given: a stuck encoder gets ever more force from a law that sees no motion. What the model lacks is
-    learnt where reference and machine stand, and slowly in motion; while the reference rests less is allowed than in
-    motion, where the model is worst. `hold_load` then gives what holds the load, since a
+    learnt where reference and machine stand, and slowly in motion. `hold_load` then gives what holds the load, since a
     receiver goes on with the last command until its time is over.
     """
 
@@ -47,7 +46,6 @@ class MomentumCheck(Check):
         self._last = None                       # ns, stamp of the last state
         self._given, self._cycles = 0.0, 0      # sum of the commands in the cycles since then, and their number
         self._memory.memory[:], self._memory.forces[kernels.IMPULSE] = 0.0, 0.0
-        self._memory.memory[kernels.STOOD_S] = kernels.HORIZON_S        # a law begins where the machine stands
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""

@@ -29,7 +29,7 @@ REST = 0.5                  # of the speed that is allowed at rest, at which the
 
 # of forces and the momentum of axes
 NOT_JUDGED, BEGUN, EXPLAINED = -3, -2, -1
-WAITED_S, COMPARED_S, STOOD_S = range(3)        # of the memory
+WAITED_S, COMPARED_S = range(2)         # of the memory
 OFF, LACK, MODEL, IMPULSE = range(4)    # rows of the forces
 UNEXPLAINED, ALLOWED = range(2)         # rows of `found`
 HORIZON_S = 0.1             # over which forces and speeds are compared
@@ -38,7 +38,6 @@ ONE_SPEED_S = 1e-12         # of comparisons, where there was one speed only
 LEARNING_S = 0.5            # in which what the model lacks is learnt, where reference and machine stand
 FORGETTING_S = 2.0          # of the same in motion
 LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins again
-STANDING = 0.4              # of the change that is allowed in motion, where the reference rests for `HORIZON_S`
 
 
 @kernel
@@ -147,7 +146,7 @@ class Momentum(NamedTuple):
     friction: np.ndarray    # (k,) N, N m by which that of the machine may differ from that of the model
     rest: np.ndarray        # (n,) speeds at which the machine stands
     residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
-    memory: np.ndarray      # (3,) s since the last comparison; of comparisons, 0: none; of rest of the reference
+    memory: np.ndarray      # (2,) s since the last comparison, and of comparisons; 0: there was none
     speed: np.ndarray       # (n,) at the last comparison
     forces: np.ndarray      # (4, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison;
                             # commands times s since then
@@ -165,7 +164,7 @@ def make_momentum(rows, actuators):
     k, n = len(rows), actuators
     return pack(Momentum(
         rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
-        memory=np.zeros(3), speed=np.zeros(n), forces=np.zeros((4, k)), found=np.zeros((2, k)),
+        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((4, k)), found=np.zeros((2, k)),
         system=np.zeros((k, k)), right=np.zeros((k, 1))))
 
 
@@ -208,9 +207,17 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
     if memory[WAITED_S] < STEP_S:
         return NOT_JUDGED
     m = bind_effort_model(model)
-    memory[STOOD_S] = memory[STOOD_S] + memory[WAITED_S] if largest(desired, s.rest)[1] == 0.0 else 0.0
-    compare_momentum(s, m, memory[WAITED_S], memory[STOOD_S] > 0.0 and largest(m.state[1], s.rest)[1] < 1.0)
+    compare_momentum(s, m, memory[WAITED_S], rests(s, m.state[1], desired))
     return largest_change(s, unknown)
+
+
+@kernel
+def rests(s, speed, desired):
+    """Return whether machine and reference stand."""
+    stands = True
+    for i in range(desired.shape[0]):
+        stands = stands and desired[i] == 0.0 and abs(speed[i]) < s.rest[i]
+    return stands
 
 
 @kernel
@@ -252,11 +259,9 @@ def compare_momentum(s, m, dt, stands):
 @kernel
 def largest_change(s, unknown):
     """Set `found`, and return the axis that is furthest beyond what is allowed; EXPLAINED: none is."""
-    # a law that holds the machine gives forces that hardly change: of a lying sensor the first of them is enough
-    residual = s.residual[0] * (STANDING if s.memory[STOOD_S] >= HORIZON_S else 1.0)
     for i in range(s.rows.shape[0]):
         row = s.rows[i]
-        s.found[ALLOWED, i] = residual + HORIZON_S * (s.friction[i] / s.system[i, i] + unknown[row])
+        s.found[ALLOWED, i] = s.residual[0] + HORIZON_S * (s.friction[i] / s.system[i, i] + unknown[row])
     factorise_symmetric(s.system)
     solve_negative(s.system, s.right)
     worst, most = 0, 0.0

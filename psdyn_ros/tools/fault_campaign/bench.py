@@ -13,6 +13,7 @@ from ...control.monitors.oil_flow import FlowCheck
 from ...control.monitors.openings import OpeningCheck
 from ...control.monitors.tracking import EffortCheck
 from ...control.reference.trajectory import Waypoints
+from ...control.safety.fault_table import State
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.parameters.safety import read_safety
@@ -242,8 +243,8 @@ class Bench:
                 core.take_pressures(ros_now, ros_now, now, *pressures)
 
     def _note(self):
-        state, desired, plant = self.core.states.state, self.core.selector.desired, self.plant
-        follows = self.core_runs and desired is not None
+        state, desired, plant = self.core.states.state, self.law.desired, self.plant
+        follows = self.core_runs and state in (State.RUN, State.DEGRADED, State.HOLD) and desired is not None
         reference = np.array(desired[:2]) if follows else np.full((2, plant.xd.size), np.nan)
         spool = np.array(plant.spool) if self.machine.level == 'valve' else np.zeros(0)
         self.path.append(Point(self.slot * self.period, np.array(plant.x), np.array(plant.xd), spool, reference,

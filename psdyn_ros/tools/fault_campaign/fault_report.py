@@ -44,8 +44,7 @@ a reference). Besides the faults of the table sensors lie and laws fail (`lies.p
 controller makes of it counts for nothing. A trial is *missed* where
 
 * an axis goes faster than 1.1 times the largest of its speed at the fault, of what it was asked for by then, and of its
-  speed, or that of its reference, by then in the same trial without a fault; of a stop, in all of that, since a fault
-  shifts the swing on the oil that the stop excites; 20 mm/s or mrad/s are allowed anyway,
+  speed by then in the same trial without a fault; 20 mm/s or mrad/s are allowed anyway,
 * a valve is open by more than 95 % against its reference, or without one, for more than 20 ms in all,
 * the machine still goes at 10 mm/s or mrad/s when the declared time of a stop is over, or
 * it goes farther in a stop than v^2 / (2 a) plus 20 mm or mrad, with the speed at its beginning and the declared

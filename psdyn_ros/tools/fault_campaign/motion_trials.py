@@ -111,12 +111,7 @@ def run_motion(machine, plant, injection, state, seed, healthy):
 
 
 def healthy_speeds(machine, state, seed):
-    """Return (N, dof) the largest speeds so far without a fault, from where it would begin.
-
-    Those of the machine, or of its reference, also while that comes to rest: a machine that is a little behind its
-    reference at the fault may get as fast as was asked of it. Of a stop it is the largest speed of all of it: a fault
-    shifts the swing on the oil, which the beginning of the stop excites, by a part of its period.
-    """
+    """Return (N, dof) the largest speeds so far without a fault, from where it would begin."""
     bench = Bench(machine, seed)
     prepare(bench, state)
     begin = len(bench.path) - 1
@@ -124,8 +119,7 @@ def healthy_speeds(machine, state, seed):
         bench.turns(OPERATOR)
         _operate(bench, state)
     _watch(bench)
-    speeds = np.array([np.fmax(np.abs(point.xd), np.abs(point.reference[1])) for point in bench.path[begin:]])
-    return speeds.max(axis=0, keepdims=True) if state is STOPPING else np.maximum.accumulate(speeds)
+    return np.maximum.accumulate(np.abs([point.xd for point in bench.path[begin:]]))
 
 
 def _operate(bench, state):
@@ -155,7 +149,6 @@ def _watch(bench):
 def _verdict(bench, begin, failures, where, healthy):
     path, period = bench.path[begin:], bench.period
     time, x, xd, spool, reference, state = (np.array(column) for column in zip(*path))
-    reference[state >= STOPPING] = np.nan       # of a stop it may be what a lie made of it
     speed, before, asked = np.abs(xd), np.abs(xd[0]), np.abs(np.nan_to_num(reference[:, 1]))
     usual = healthy[np.minimum(np.arange(len(path)), len(healthy) - 1)]
     allowed = np.maximum(FASTER * np.maximum(before, np.maximum(usual, np.maximum.accumulate(asked))), SLOW)
