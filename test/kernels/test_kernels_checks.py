@@ -156,8 +156,8 @@ def test_speeds_for_which_valves_are_opened_are_restrained_as_by_numpy(rng):
         beyond = np.abs(asked - edge) / slack
         kept = np.where(beyond > 0.0, fed + np.maximum(1.0 - beyond, 0.0) * (edge - fed), asked)
         if stopping:
-            rates = motion[3:5]
-            kept = np.clip(kept, trim + rates.min(axis=0) - slack, trim + rates.max(axis=0) + slack)
+            rates, left = motion[3:5], error_range.STOP_SHARE * slack
+            kept = np.clip(kept, trim + rates.min(axis=0) - left, trim + rates.max(axis=0) + left)
         off = beyond[rows]
         wanted = (rows[off.argmax()], pytest.approx(off.max())) if off.any() else (-1, 0.0)
         assert error_range.restrain_speeds(buffer, gains, scale, asked, stopping) == wanted
@@ -420,7 +420,7 @@ def test_in_a_stop_a_valve_is_opened_for_its_reference_whatever_the_error_is(rng
             for k, row in enumerate(oil.rows):
                 rates, before, after = motion[2:4, row], *(speed(oil.buffer, *oil.oil, k, u[row])
                                                            for u in (free, stopped))
-                room = 0.01 + kernels.SLACK * max(-rates.min(), rates.max())
+                room = kernels.STOP_SHARE * (0.01 + kernels.SLACK * max(-rates.min(), rates.max()))
                 low, high = min(rates.min() - room, 0.0), max(rates.max() + room, 0.0)
                 assert low - 1e-3 <= after <= high + 1e-3
                 assert after == before or not rates.min() - room <= before <= rates.max() + room
