@@ -173,6 +173,7 @@ class Simulator:
 
     def _poll(self):
         self._inputs.count_publishers()
+        self._on_command()      # the present state may be answered, once it is known who publishes and who no longer
         self._outputs.count_listeners()
 
     # what services ask for

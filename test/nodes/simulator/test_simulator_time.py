@@ -156,6 +156,21 @@ def test_a_state_is_repeated_until_it_is_answered_and_each_complete_command_is_o
     assert stamp_of(g.states[-1]) == start + 5 * PERIOD
 
 
+def test_time_goes_on_without_a_publisher_that_has_left(stepped, crane):
+    g = stepped
+    assert g.call(Trigger, 'simulator/reset', Trigger.Request()).success
+    del g.states[:]
+    g.until(lambda: g.states)
+    start, valves = stamp_of(g.states[-1]), g.publisher(JointState, 'simulator/valve_commands')
+    g.until(valves.get_subscription_count)
+    valves.publish(command(crane, start, crane.actuators[1:2]))
+    g.commands.publish(command(crane, start, crane.actuators[:1]))
+    g.until(lambda: stamp_of(g.states[-1]) == start + PERIOD)
+    g.node.destroy_publisher(valves)
+    g.commands.publish(command(crane, start + PERIOD, crane.actuators[:1]))
+    g.until(lambda: stamp_of(g.states[-1]) == start + 2 * PERIOD)
+
+
 def test_ages_are_those_of_simulated_time(stepped, crane):
     """However long nobody says anything; but a stamp is late by the time that was simulated since."""
     g = stepped
