@@ -7,7 +7,6 @@ from ...kernels.control.actuation import make_actuation
 from ...kernels.control.effort_range import MODEL_TYPES, EffortModel, evaluate_efforts, make_effort_model
 from ...kernels.control.joint_space import make_joint_space
 from ...kernels.control.path import no_path
-from ...kernels.hydraulics.friction import sliding_friction
 from ...kernels.hydraulics.records import AXIS
 from ...kernels.runtime.buffer import views
 from ...kernels.runtime.status import OK
@@ -88,6 +87,7 @@ class ControlLaw:
         self._no_path = no_path(manipulator.dof)
         self._rest = np.zeros(manipulator.dof)
         self._model = make_effort_model(manipulator.dof)
+        self._effort_terms = EffortModel(*views(self._model, MODEL_TYPES))
         self._modelled = None, None         # x, xd of the model that was evaluated last, since the last update
         self._fill_axes()
         m, model = manipulator, self.load.mechanism
@@ -158,10 +158,6 @@ class ControlLaw:
         """Accelerations (dof,) that the swing of passive joints may cause whose state is not measured."""
         passive = self.load.passive
         return self._rest if passive is None else passive.allowance
-
-    def _friction(self, v):
-        """Return the friction (actuators,) at rates v (actuators,) of the actuators."""
-        return np.array([sliding_friction(axis, rate) for axis, rate in zip(self.axes, v)])
 
     def hold(self, x):
         """Hold the position x (dof,) from here on, and forget every trajectory and what was measured before."""
@@ -257,8 +253,8 @@ class ControlLaw:
             return self._model
         tree, loops, passive = self.load.handle.tree, self.load.handle.loops, self.load.passive
         if passive is not None:
-            model = EffortModel(*views(self._model, MODEL_TYPES))
-            model.efforts[:], model.inertia[:] = passive.effort_terms(x, xd)
+            terms = self._effort_terms
+            terms.efforts[:], terms.inertia[:] = passive.effort_terms(x, xd)
             tree = loops = None
         status = evaluate_efforts(tree, loops, self._model, self.axes, x, xd, self.desired[1])
         if status != OK:

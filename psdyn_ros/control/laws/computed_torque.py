@@ -68,6 +68,8 @@ class ForceLaw(ControlLaw):
         self._make_buffer()
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
         self._limit = self._law.limit
+        self._dry = bool((self.axes['coulomb'] + self.axes['stribeck']).any())
+        self._viscous = self.axes['viscous'].copy()
         self.kernel = kernels.force_cycle
         self.set_gains(ForceGains(stiffness, damping, np.zeros(self.manipulator.dof) if integral is None else integral))
 
@@ -145,10 +147,12 @@ class ForceLaw(ControlLaw):
 
     def applied_efforts(self, command, x, xd):
         """As `ControlLaw.applied_efforts`; not known under dry friction, which is whatever holds an axis at rest."""
-        if self.axes['coulomb'].any():
+        if self._dry:
             return None
+        if self._actuation is None:         # they are the coordinates
+            return command * self.area - self._viscous * xd
         A = self.manipulator.actuator_map(x)
-        return A.T @ (command * self.area - self._friction(A @ xd))
+        return A.T @ (command * self.area - self._viscous * (A @ xd))
 
     def _take(self, x, xd):
         """Keep what was measured; `states` says why it cannot be."""

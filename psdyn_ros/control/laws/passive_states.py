@@ -1,7 +1,7 @@
 """Position and rate of passive coordinates: measured, estimated, or those of a load that hangs at rest."""
 
 from contextlib import suppress
-from math import exp, inf
+from math import exp, inf, isfinite, nan
 
 import numpy as np
 
@@ -19,7 +19,7 @@ FORCE_RATE = 1.0        # 1/s of corrections of its position by the forces that 
                         # of these forces, as of friction, moves the rate and not the position
 LARGEST_ERROR = 1.0     # rad, m that forces may speak of
 UNKNOWN_SWING = 0.2     # rad, m by which a passive joint may be elsewhere that is not measured
-REFRESH = 0.05          # s after which the forces of a swing are computed again
+REFRESH = 0.2           # s after which the forces of a swing are computed again
 PERTURBATION = 0.01     # rad, m of a passive joint for that
 SILENT = 0.1            # s without a measurement, after which one counts as missing
 LONGEST_STEP = 0.05     # s that an estimate is advanced at once; after a longer gap it starts from rest
@@ -50,7 +50,7 @@ class PassiveStates:
         passive = kernels.make_passive(self._driven)
         self.hanging = kernels.Hanging(handle.tree, handle.loops, passive)
         arrays = kernels.Passive(*views(passive, kernels.TYPES))
-        self._state, self._motion, self._mask = arrays.state, arrays.motion, arrays.driven
+        self._state, self._mask = arrays.state, arrays.driven
         if source == RESTING:
             # driven at rest: with the free load errors would weigh a fraction of what disturbs the joints as it swings
             self._mask[:] = 1.0
@@ -59,9 +59,9 @@ class PassiveStates:
         self._last = self._refreshed = None     # s, of the last state of the driven joints
         self._reading = np.zeros((count, self._before.shape[1]))   # error of the state by that of efforts, rad/N
         self.allowance = np.zeros(self._before.shape[1])
-        self._seen = np.full(count, -inf)       # s, of the last measurement of each
-        self._measurement = np.full((2, count), np.nan)     # last accepted one
-        self._jumps = np.zeros(count, dtype=int)
+        self._seen = [-inf] * count             # s, of the last measurement of each
+        self._measurement = [(nan, nan)] * count    # position and rate, last accepted
+        self._jumps = [0] * count
         self.rejected, self.problem = 0, ''     # measurements that jumped; why there is no estimate
         start = manipulator.initial_position
         self._home = start[~self._driven]
@@ -146,13 +146,13 @@ class PassiveStates:
         At the passive state in use.  Of the mass matrix of all joints the increase is M_dd - M_dp M_pp^-1 M_pd while
         the passive joints accelerate freely, and M_dd where they are rigid.  Raises as `efforts`.
         """
-        forces = self.efforts(x, xd, np.zeros(len(x)))      # leaves the clusters closed
-        m, d, p = self._machine, self._driven, ~self._driven
-        M, x = np.empty((m.dof, m.dof)), self.whole(x, xd)[0]
-        check(m, read_mass_matrix(self.hanging.tree, self.hanging.loops, x, M), x=x)
-        if self.source == RESTING:
-            return forces, M[np.ix_(d, d)]
-        return forces, M[np.ix_(d, d)] - M[np.ix_(d, p)] @ np.linalg.solve(M[np.ix_(p, p)], M[np.ix_(p, d)])
+        n = len(x)
+        x, xd, forces, inertia = np.array(x, dtype=float), np.array(xd, dtype=float), np.empty(n), np.empty((n, n))
+        status = kernels.effort_terms(self.hanging, x, xd, forces, inertia)
+        if status != OK:
+            whole = self.whole(x, xd)
+            check(self._machine, status, x=whole[0], xd=whole[1])
+        return forces, inertia
 
     def modes(self, x):
         """Return (frequencies [rad/s], damping ratios), each (passive,), of small swings about rest at x (driven,).
@@ -218,15 +218,15 @@ class PassiveStates:
             if dt != 0.0:
                 self._rest(x)
                 self._start(accepted)
+        elif self.source == MEASURED and accepted is not None and isfinite(accepted.sum()):
+            self._state[:2] = accepted
         else:
             status = kernels.predict_passive(self.hanging, self._before, self._after, float(dt))
-            if status != OK or not np.isfinite(self._state).all():
+            if status != OK:
                 self.problem = f'their motion cannot be computed (status {status})'
                 self._rest(x)
-            elif self.source == ESTIMATED and efforts is not None and np.isfinite(efforts).all():
-                needed = self._motion[3, self._driven]
-                error = np.clip(self._reading @ (efforts - needed), -LARGEST_ERROR, LARGEST_ERROR)
-                self._state[0] += FORCE_RATE * dt * error
+            elif self.source == ESTIMATED and efforts is not None:
+                kernels.correct_by_efforts(self.hanging, efforts, self._reading, FORCE_RATE * dt, LARGEST_ERROR)
             if accepted is not None:
                 self._correct(accepted, dt)
         self._before[0], self._before[1] = x, xd
@@ -273,29 +273,28 @@ class PassiveStates:
             self._state[:2][known] = measured[known]
 
     def _correct(self, measured, dt):
-        if self.source == MEASURED:
-            shares, rate_gain = np.ones(2), 0.0
-        else:
-            w = BANDWIDTH * dt
-            shares, rate_gain = np.array((1.0 - exp(-2.0 * w), 1.0 - exp(-2.0 * w))), BANDWIDTH * w
-        kernels.correct_passive(self.hanging, measured, shares, rate_gain)
+        w = BANDWIDTH * dt
+        share, rate_gain = (1.0, 0.0) if self.source == MEASURED else (1.0 - exp(-2.0 * w), BANDWIDTH * w)
+        kernels.correct_passive(self.hanging, measured, share, rate_gain)
 
     def _accepted(self, t, measured):
         """Return the measurement (2, passive) with NaN where it jumped, None where nothing was measured."""
-        if measured is None or np.isnan(measured[0]).all():
+        if measured is None:
             return None
-        measured = np.array(measured, dtype=float)
-        measured[~np.isfinite(measured)] = np.nan
-        last, seen = self._measurement, self._seen
-        rate = np.fmax(np.abs(np.nan_to_num(last[1])), np.abs(np.nan_to_num(measured[1])))
-        with np.errstate(invalid='ignore'):
-            jumped = (np.abs(measured[0] - last[0]) > JUMP + rate * (t - seen)) & (t - seen < SILENT)
-        self._jumps = np.where(jumped, self._jumps + 1, 0)
-        self.rejected += int(jumped.sum())
-        measured[:, jumped & (self._jumps < IN_A_ROW)] = np.nan
-        fresh = np.isfinite(measured[0])
-        last[:, fresh], seen[fresh] = measured[:, fresh], t
-        return measured
+        out = [[one if isfinite(one) else nan for one in row] for row in np.asarray(measured, dtype=float).tolist()]
+        seen = False
+        for j, (position, rate) in enumerate(zip(*out)):
+            last, last_rate = self._measurement[j]
+            gap = t - self._seen[j]
+            explained = JUMP + max(abs(one) for one in (last_rate, rate, 0.0) if one == one) * gap
+            jumped = gap < SILENT and abs(position - last) > explained
+            self._jumps[j] = self._jumps[j] + 1 if jumped else 0
+            self.rejected += jumped
+            if jumped and self._jumps[j] < IN_A_ROW:
+                out[0][j] = out[1][j] = nan
+            elif position == position:
+                self._measurement[j], self._seen[j], seen = (position, rate), t, True
+        return np.array(out) if seen else None
 
     def silent(self, t):
         """Return the names of those that were not measured within SILENT before t [s]."""
