@@ -18,7 +18,7 @@ from .trajectory import Curve, cubic_curve, quintic_curve, smooth_accelerations
 
 STEP = 0.04             # s between times at which the joints are solved for, at most
 FEWEST, MOST = 32, 1000         # steps of a motion
-SLICE = 2               # of them that are solved for together
+SLICE = 4               # of them that are solved for together
 ITERATIONS = 6          # of Newton's method, at most; three do for a gap of a metre on a boom of ten
 REACHED = 1e-9          # m of a gap that is none
 VERTICAL = 0.1          # weight of vertical gaps

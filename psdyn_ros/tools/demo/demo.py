@@ -35,7 +35,7 @@ from ...validation.report import page
 from . import free_response, hanging, rig_demo
 from .demo_safety import declared_safety
 from .demonstration import DURATION, demonstration, through
-from .machine_run import RATE_OF_REPORTS, Encoders, MachineRun, controller_parameters, declaration
+from .machine_run import NOTICE, RATE_OF_REPORTS, Encoders, MachineRun, controller_parameters, declaration
 from .parameter_file import read_parameters
 from .recorder import Recorder
 from .scene import SCENE, scene_messages
@@ -52,7 +52,7 @@ BANDWIDTH = 15.0            # rad/s, of computed torque, so too
 BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make the baseline chatter
 TTL = 0.1                   # s, of commands; a busy computer may stall a process for some hundredths of a second
 STALL = 0.03                # s without a command that are reported
-LEAD = 2.5                  # s of the machine's time at rest before the motion
+LEAD = 1.5                  # s of the machine's time at rest before the motion is announced
 REST = 0.3                  # s that are recorded before and after the motion
 # what is judged is where the machine is, not what its sensors say
 JUDGED_TOPICS = Topics(states='/simulator/ground_truth')
@@ -320,9 +320,10 @@ def _record(bag, name, setup, manipulator, waypoints, lock_step):
         run = MachineRun(nodes, parameters, node, spin_once, encoders, lock_step,
                          round(SECOND / setup.simulator['rate']), setup.names[name])
         origin = run.hold()
-        begin = (origin if lock_step else encoders.stamp) + round(LEAD * SECOND)
+        notice = hanging.NOTICE if manipulator.underactuated else NOTICE
+        begin = (origin if lock_step else encoders.stamp) + round((LEAD + notice) * SECOND)
         try:
-            run.follow(waypoints, begin)
+            run.follow(waypoints, begin, notice)
             run.rest(begin + round((waypoints.times[-1] + REST) * SECOND))
             ended = encoders.stamp
             run.stand_by()

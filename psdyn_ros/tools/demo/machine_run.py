@@ -27,7 +27,7 @@ PAUSE = 60.0                # s that simulated time may stand still while the co
 START_UP = 300.0            # s for the nodes to come up; a first run compiles
 STALL = 60.0                # s in which time has to go by
 SLOWED = 60.0               # s of the plant's time more for a motion that was slowed down after all
-NOTICE = 1.0                # s of it before a motion at which it is announced
+NOTICE = 1.0                # s of it before a motion at which it is announced, by default
 LEISURE = 0.01              # s between two states while the controller checks a motion
 PATIENCE = 2.0              # s for some periods by hand
 HASTE = 50                  # periods by hand at a time
@@ -174,16 +174,18 @@ class MachineRun:
             self._left -= 1
             self._step.call_async(Trigger.Request()).add_done_callback(self._period)
 
-    def follow(self, waypoints, begin):
+    def follow(self, waypoints, begin, notice=NOTICE):
         """Let the machine follow `Waypoints` from a stamp on.
+
+        notice  s of the machine's time before it at which they are announced; the controller checks them in that time
 
         Raises StoppedError where the controller stops the machine, DemoError where it does not take the waypoints.
         """
         self._until(self._motions.get_subscription_count, REACTION, 'waiting for the controller')
-        late = self._encoders.stamp - begin + round(NOTICE * SECOND)
+        late = self._encoders.stamp - begin + round(notice * SECOND)
         if late > 0:
             raise DemoError(f'{self._what}: ready to move {late / SECOND:.1f} s too late: {self._control.reason}')
-        self._through(begin - round(NOTICE * SECOND), 'waiting for its time', lambda: False)
+        self._through(begin - round(notice * SECOND), 'waiting for its time', lambda: False)
         self._announce(waypoints, begin)
         self._through(begin + round(waypoints.times[-1] * SECOND), 'moving', lambda: self._control.state == State.HOLD)
 
