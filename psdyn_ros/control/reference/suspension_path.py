@@ -46,15 +46,17 @@ def follow_suspension(path, shaped_path, shaper, suspension):
     for k in range(1, times.size - 1, SLICE):
         yield
         part = times[k:min(k + SLICE, times.size - 1)]
-        target = 0.0
-        for share, delay in zip(shaper.shares, shaper.delays):
-            target = target + share * suspension(_positions(path, part - delay))[0]
+        points = suspension(_positions(path, np.subtract.outer(part, shaper.delays).ravel()))[0]
+        target = np.einsum('i,nik->nk', shaper.shares, points.reshape(len(part), len(shaper.shares), -1))
         offsets[k:k + len(part)] = yield from solver.offsets(_positions(shaped_path, part), target)
     yield
     rest = np.zeros_like(offsets)
     rates = rest.copy()
     rates[:-1] = cubic_curve(times, offsets, rest[0]).coefficients[:, 1]
-    added = quintic_curve(times, offsets, rates, smooth_accelerations(times, offsets, rates, rest[0]))
+    yield
+    accelerations = smooth_accelerations(times, offsets, rates, rest[0])
+    yield
+    added = quintic_curve(times, offsets, rates, accelerations)
     yield
     knots = np.union1d(shaped_path.curve.times, times)
     knots = knots[np.concatenate(([True], np.diff(knots) > SOONEST))]
@@ -63,6 +65,7 @@ def follow_suspension(path, shaped_path, shaper, suspension):
     for k in range(0, len(base), SLICE):
         yield
         base[k:k + SLICE] = _quintics(shaped_path, knots[k:k + SLICE + 1])
+    yield
     return Curve(knots, base + pieces(added, knots[:-1])), segments_at(path.curve, knots[:-1])
 
 

@@ -120,6 +120,7 @@ class ValidatedTrajectory:
             origin = self._origin
             try:
                 curve, self._origin = yield from follow_suspension(path, of_joints, shaper, self._shaping.suspension)
+                yield
                 found = Path(curve, SAME, self._checks.names[:curve.coefficients.shape[2]], shaped=True)
                 yield from self._check(found, len(curve.times) - 1)
                 self.path, self.shaped_by = found, 'path of the suspension'
