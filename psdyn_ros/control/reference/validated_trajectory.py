@@ -55,11 +55,14 @@ class ValidatedTrajectory:
             raise self._error
         if self.done:
             return True
-        stop = perf_counter() + seconds
+        before = perf_counter()
+        stop = before + seconds
         try:
             for _ in self._steps:
-                if perf_counter() >= stop:
+                now = perf_counter()
+                if 2.0 * now - before >= stop:      # another such step would end too late
                     return False
+                before = now
         except TrajectoryError as error:
             self._error = error
             raise
