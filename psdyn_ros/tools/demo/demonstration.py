@@ -75,7 +75,7 @@ def through(manipulator, points, duration=DURATION, declaration=None, pause=0.0)
     """`Waypoints` of a motion from the initial position through points and back, from rest to rest on quintics.
 
     points  {name of the point: {coordinate: m or rad}}, in this order; what is not named stays where it is
-    Others as of `demonstration`; all stand still for `pause` at the last point and at the end.
+    Others as of `demonstration`; all stand still for `pause` at each point and at the end.
     Raises TrajectoryError, UnknownNameError, and what a reference refuses.
     """
     m, rows = manipulator.driven_machine, [manipulator.driven_machine.initial_position]
@@ -90,11 +90,11 @@ def through(manipulator, points, duration=DURATION, declaration=None, pause=0.0)
     legs = (np.abs(np.diff(rows, axis=0)) / m.coordinate_limits.velocity).max(axis=1)
     if not (np.isfinite(legs).all() and (legs > 0.0).all()):
         raise TrajectoryError(f"way of '{m.name}': two points after each other are the same, or a speed is not limited")
-    times = np.concatenate(([0.0], np.cumsum(duration * legs / legs.sum())))
-    times = np.concatenate((times[:-1], [times[-2] + pause], times[-1:] + [pause, 2.0 * pause]))
-    rows = np.concatenate((rows[:-1], rows[-2:], rows[-1:]))
-    if pause == 0.0:
-        times, rows = np.delete(times, [-3, -1]), np.delete(rows, [-3, -1], axis=0)
+    arrivals = np.cumsum(duration * legs / legs.sum()) + pause * np.arange(legs.size)
+    times = np.concatenate(([0.0], arrivals))
+    if pause:
+        times = np.concatenate(([0.0], np.stack((arrivals, arrivals + pause), axis=1).ravel()))
+        rows = np.concatenate((rows[:1], np.repeat(rows[1:], 2, axis=0)))
     waypoints = Waypoints(m.coordinates, times, rows, np.zeros_like(rows), np.zeros_like(rows))
     reference = ReferenceMotion(m, ReferenceLimits() if declaration is None else ReferenceLimits.declared(declaration))
     reference.hold(m.initial_position)
