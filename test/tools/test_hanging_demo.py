@@ -6,13 +6,16 @@ from support.machines import URDF
 from support.nodes.children import start
 
 import psdyn_ros
+from psdyn_ros.control.core.assembly import ControllerConfig, assemble
 from psdyn_ros.control.reference.swing_shaper import ZVD
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from psdyn_ros.model.errors import ActuationError  # noqa: E402
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.tools.demo import demo, hanging  # noqa: E402
-from psdyn_ros.tools.demo.demonstration import demonstration  # noqa: E402
+from psdyn_ros.tools.demo.demo_safety import declared_safety  # noqa: E402
+from psdyn_ros.tools.demo.demonstration import demonstration, through  # noqa: E402
 from psdyn_ros.validation.bags.recording import read_bag  # noqa: E402
 from psdyn_ros.validation.metrics.tracking import track, units  # noqa: E402
 from psdyn_ros.validation.playback import recorded_motion  # noqa: E402
@@ -61,6 +64,28 @@ def test_reference_stands_still_until_a_swing_is_over():
     assert waypoints.times[-1] == pytest.approx(setup.duration + 2.0 * pause)
     still = np.diff(waypoints.times)[(np.diff(waypoints.positions, axis=0) == 0.0).all(axis=1)]
     assert (still >= pause).sum() == 2
+
+
+@pytest.mark.lockstep
+def test_forwarder_reaches_every_point_of_its_way_and_a_notice_is_enough_to_check_it():
+    forwarder, setup = psdyn_ros.load('forwarder'), hanging.compared(demo._setup('forwarder', None, None, {}))
+    hydraulics = setup.simulator['hydraulics']
+    declared = declared_safety(forwarder, setup.safety, hydraulics)
+    waypoints = through(forwarder, setup.way, setup.duration, declared, hanging.pause(forwarder, setup))
+    reference = assemble(ControllerConfig(
+        forwarder, declared, 'valve_computed_torque', read_hydraulics(hydraulics, forwarder.actuators),
+        setup.controller['rate'], passive_states='estimated', swing_shaper=ZVD)).law.reference
+    reference.hold(forwarder.driven_machine.initial_position)
+    validated, slices = reference.validate_trajectory(waypoints, 0.0, 1.0), 1
+    while not validated.advance(0.0):
+        slices += 1
+    assert validated.shaped_by == 'path of the suspension' and slices < hanging.NOTICE * setup.controller['rate']
+    reference.execute(validated, 0.0)
+    leaves = np.flatnonzero((np.diff(waypoints.positions, axis=0) != 0.0).any(axis=1))
+    for point in leaves:        # all stood still since the pause before
+        at = reference.sample(1.0 + waypoints.times[point])
+        np.testing.assert_allclose(at[0], waypoints.positions[point], atol=1e-9)
+        np.testing.assert_allclose(at[1:], 0.0, atol=1e-5)     # Newton leaves 1e-9 m, steps are 40 ms
 
 
 @pytest.mark.long
