@@ -91,10 +91,9 @@ def through(manipulator, points, duration=DURATION, declaration=None, pause=0.0)
     if not (np.isfinite(legs).all() and (legs > 0.0).all()):
         raise TrajectoryError(f"way of '{m.name}': two points after each other are the same, or a speed is not limited")
     arrivals = np.cumsum(duration * legs / legs.sum()) + pause * np.arange(legs.size)
-    times = np.concatenate(([0.0], arrivals))
-    if pause:
-        times = np.concatenate(([0.0], np.stack((arrivals, arrivals + pause), axis=1).ravel()))
-        rows = np.concatenate((rows[:1], np.repeat(rows[1:], 2, axis=0)))
+    stay = [0.0, pause] if pause else [0.0]
+    times = np.concatenate(([0.0], np.add.outer(arrivals, stay).ravel()))
+    rows = np.concatenate((rows[:1], np.repeat(rows[1:], len(stay), axis=0)))
     waypoints = Waypoints(m.coordinates, times, rows, np.zeros_like(rows), np.zeros_like(rows))
     reference = ReferenceMotion(m, ReferenceLimits() if declaration is None else ReferenceLimits.declared(declaration))
     reference.hold(m.initial_position)

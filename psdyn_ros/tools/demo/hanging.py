@@ -10,7 +10,7 @@ from ...validation.report.swing import Swing
 
 UNSHAPED = 'unshaped'       # name of what belongs to the run without a shaper
 SPARE = 1.1                 # share of the time of a shaper and a swing for which the reference stands still
-NOTICE = 6.0                # s before a motion at which it is announced: the path of the suspension takes that to shape
+NOTICE = 6.0                # s before a motion at which it is announced: checks of a shaped path take more cycles
 PERIOD = 20_000_000         # ns between two instants at which swing is looked at
 AT_REST = 1e-6              # m/s, rad/s of a reference that stands still
 
