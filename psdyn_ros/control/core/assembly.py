@@ -40,8 +40,8 @@ class ControllerConfig:
     """As of `make_law`."""
     emergency_stop: bool = True
     """Whether there must be an emergency stop that reports that it is not pressed."""
-    feedforward_ramp: float = 0.5
-    """s from enabling until the whole feedforward is given."""
+    feedforward_ramp: float = 0.0
+    """s from enabling until the whole feedforward is given; a motion that begins meanwhile lags behind."""
     overrun_share: float = SHARE
     """Of the cycles of a second that may come too late."""
     stream_delay: float = 0.0

@@ -30,7 +30,8 @@ PARAMETERS = MACHINE + REALTIME + (
               'swing', choices=KINDS),
     Parameter('swing_damping', RATIO, 'damping ratio that axes give a swing, within the `swing_deviation` that the '
               'safety file declares for each; 0: none', 0.0, 0.5),
-    Parameter('feedforward_ramp', 0.5, 's in which the feedforward sets in after `~/enable`', 0.0, 10.0),
+    Parameter('feedforward_ramp', 0.0, 's in which the feedforward sets in after `~/enable`: a motion that begins '
+              'meanwhile lags behind its reference', 0.0, 10.0),
     *PRESSURE_TOPICS,
     Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',
               choices=('state', 'timer')),
