@@ -61,6 +61,17 @@ def test_the_feedforward_is_ramped_in_after_enabling():
     assert Rig(feedforward_ramp=0.0).hold().law.feedforward_scale == 1.0
 
 
+@pytest.mark.parametrize('level', ['effort', 'valve'])
+def test_a_motion_right_after_enabling_is_followed_as_any_other(level):
+    rig = Rig(level).hold()
+    rig.follow(rig.plant.x + [0.2, 0.02, 0.02, 0.03], 2.0)
+    off = 0.0
+    for _ in range(300):
+        rig.tick()
+        off = max(off, np.abs(rig.law.desired[0] - rig.plant.x).max())
+    assert off < 2e-4
+
+
 def test_a_trajectory_can_be_replaced_in_motion_and_cancelled_without_a_jump():
     rig = Rig().run()
     rig.follow(rig.machine.initial_position, 4.0)
