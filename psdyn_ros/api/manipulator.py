@@ -337,7 +337,7 @@ class Manipulator:
         return map_at(self, x)
 
     def mass_matrix(self, x: Vector) -> Array:
-        """Return M (dof, dof), for rows (N, dof, dof): generalized_forces = M xdd + bias; symmetric positive definite."""
+        """Return M (dof, dof), for rows (N, dof, dof): generalized_forces = M xdd + bias; positive definite."""
         x, = states(self, batch=True, x=x)
         if x.ndim == 2:
             return over_rows(self.mass_matrix, (self.dof, self.dof), x)
