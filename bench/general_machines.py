@@ -1,4 +1,4 @@
-"""Machines with loops of any kind: three of urdf/, three with rods that end in balls, and chains of one loop module on another.
+"""Machines with loops of any kind: three of urdf/, three with rods that end in balls, and chains of modules.
 
 The competitors get the spanning tree (Pinocchio's parser) and one CONTACT_3D for each closure. For a revolute or a
 universal closure that leaves the axes out; on these machines they follow from the pins, as the accelerations, which

@@ -74,7 +74,8 @@ def rssr(reach=0.6):
     length = np.linalg.norm(rod)
     elements = [
         urdf.link('base_link', 20, (0, 0, 0), np.diag((1, 1, 2))),
-        urdf.joint('crank', 'revolute', 'base_link', 'crank_link', (0, 0, 0), (0, 0, 0), (0, 0.6, 0.8), (-reach, reach)),
+        urdf.joint('crank', 'revolute', 'base_link', 'crank_link', (0, 0, 0), (0, 0, 0), (0, 0.6, 0.8),
+                   (-reach, reach)),
         urdf.link('crank_link', 3, 0.5 * crank_end, np.diag((0.01, 0.03, 0.03))),
         *_universal('rod', 'crank_link', crank_end, rod, WIDE),
         urdf.link('rod', 2, (0, 0, length / 2), np.diag((0.08, 0.08, 0.001))),
