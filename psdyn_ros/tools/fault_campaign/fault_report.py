@@ -272,9 +272,9 @@ def verdicts(summaries, kills, attacks, motions=()):
         trials, unsafe = sum(one.trials for one in summaries), sum(one.unsafe for one in summaries)
         late, bad = sum(one.late for one in summaries), sum(len(one.bad) for one in summaries)
         faults = len({one.row.id for one in summaries})
-        yield (f'* {_word(is_good(summaries, (), ()))} In process: {len(summaries)} of the {len(CONDITIONS)} conditions of the fault table, {faults} faults, '
-               f'{trials} trials, {unsafe} unsafe outputs, {late} reactions beyond their bound, {bad} trials bad in '
-               'any way.')
+        yield (f'* {_word(is_good(summaries, (), ()))} In process: {len(summaries)} of the {len(CONDITIONS)} '
+               f'conditions of the fault table, {faults} faults, {trials} trials, {unsafe} unsafe outputs, {late} '
+               f'reactions beyond their bound, {bad} trials bad in any way.')
     if kills:
         done = [kill.seconds for kill in kills if kill.seconds is not None]
         moved = sum(bool(kill.moved_by) for kill in kills)
