@@ -26,14 +26,15 @@ MOST_HINTS = 100        # sets of names kept; a caller that shuffles them must n
 
 
 def readable(a: Any, b: Any, c: Any) -> bool:
-    """Return True for three vectors that the code of `compiled_for` may read: contiguous, of float64."""
+    """Return True for three vectors that the code of `compiled_for` may read: contiguous, of float64, not empty."""
     return (type(a) is type(b) is type(c) is ndarray and a.dtype is b.dtype is c.dtype is FLOAT
             and a.strides == b.strides == c.strides == CONTIGUOUS)
 
 
 def plain(a: Any, b: Any, c: Any) -> bool:
-    """Return True for three vectors that Numba takes without a new compilation: `readable` and writeable."""
-    return readable(a, b, c) and a.flags.carray and b.flags.carray and c.flags.carray
+    """Return True for three vectors that Numba takes without a new compilation: contiguous, writeable, of float64."""
+    return (type(a) is type(b) is type(c) is ndarray and a.dtype is b.dtype is c.dtype is FLOAT
+            and a.ndim == b.ndim == c.ndim == 1 and a.flags.carray and b.flags.carray and c.flags.carray)
 
 
 def contiguous(label: str, value: Any) -> Array:
