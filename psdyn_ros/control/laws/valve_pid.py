@@ -29,7 +29,7 @@ class ValvePid(ValveLaw):
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         if bandwidth is None:
-            bandwidth = pid_bandwidth(self.load.mechanism, self._modes(), self.lag + period)
+            bandwidth = pid_bandwidth(self._inertia, self._modes(), self.lag + period)
         return pid_gains(self._law['interface'], bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
