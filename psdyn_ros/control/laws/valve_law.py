@@ -142,6 +142,11 @@ class ValveLaw(ControlLaw):
         return self._swing_period
 
     @property
+    def speed_change_time(self):
+        """As `ControlLaw.speed_change_time`: a deceleration over a period of a mode leaves it at rest."""
+        return self.swing_period
+
+    @property
     def predicted_efforts(self):
         """As `ControlLaw.predicted_efforts`, at the time that the last commands aim at."""
         return self._law['predicted'].copy()

@@ -48,11 +48,6 @@ class ValvePid(ValveLaw):
         return (beyond(self.manipulator.actuators, by_flow, 'proportional', gains.proportional, most.position)
                 or beyond(self.manipulator.actuators, by_flow, 'integral', gains.integral, gains.proportional**2))
 
-    @property
-    def speed_change_time(self):
-        """As `ControlLaw.speed_change_time`: a deceleration over a period of a mode leaves it at rest."""
-        return self.swing_period
-
     def rod_speeds(self, command):
         """As `ControlLaw.rod_speeds`."""
         return self._by_valves(command, False)
