@@ -29,7 +29,6 @@ from ..paths import TESTS
 
 CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
 START_UP = 240.0        # s; a first run compiles
-END = 20.0              # s; a process comes to rest first, on a busy computer
 TURN = 0.01             # s that the test waits for a message at a time
 SIMULATED = '-p', 'use_sim_time:=true', '-r', '/clock:=clock'       # arguments of a node on the clock of its namespace
 # of a simulator that makes this clock; slowly, so that a stall of the computer is short on it, and none is made up for
@@ -121,7 +120,7 @@ class Graph:
         stops = self.stops
         for name in names or reversed(self.processes.names()):
             self.processes.signal(name)
-        self.until(lambda: len(self.processes.ended()) == len(self.processes.names()), END)
+        self.until(lambda: len(self.processes.ended()) == len(self.processes.names()), 20.0)
         self.stops = stops      # a controller that ends stops its machine
         return self.processes.stop()
 
