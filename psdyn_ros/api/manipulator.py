@@ -175,7 +175,7 @@ class Manipulator:
         handle.let_efforts_act_on_coordinates()
         return handle
 
-    # kernel, buffers, entries of its result: an attribute of `self` takes a tenth of the kernel's time
+    # kernel, buffers, entries of its result: one attribute instead of four, which take a tenth of the kernel's time
     _forward = cached_property(lambda self: (self._single(entry.forward_checked), self._tree, self._loops, self.dof))
     _inverse = cached_property(lambda self: (self._single(entry.inverse_checked), self._tree, self._loops, self.dof))
     _forward_hinted = cached_property(lambda self: self._single(entry.forward_hinted, self.cluster_joint_rows))

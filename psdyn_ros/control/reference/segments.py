@@ -111,7 +111,7 @@ class PathTime:
         path, present, present_rate = self.at(t)
         self.target, phases = speed, []
         changes = ramp(present, present_rate, speed, rate, bend)
-        for phase in in_halves(changes, delay) if delay > 0.0 == present_rate else changes:
+        for phase in in_halves(changes, delay) if delay > 0.0 and present_rate == 0.0 else changes:
             phases.append((t, path, present, phase.rate, phase.bend))
             dt = phase.duration
             path += dt * (present + dt * (phase.rate / 2.0 + dt * phase.bend / 6.0))
