@@ -17,7 +17,7 @@ CRANE = (
     ('python', 'called from Python: Pinocchio `constraintDynamics`; closure + RNEA', PINOCCHIO,
      'Pinocchio closure + RNEA'))
 MACHINES = {'five_bar': 'five-bar', 'excavator': 'excavator: 17 links, 5 loops', 'pkm_2pur2rpu': '2PUR-2RPU',
-            'delta_robot': 'delta robot', 'stewart_platform': '6-UPS platform'}
+            'delta_robot': 'delta robot', 'stewart_platform': '6-UPS platform', 'rssr': 'RSSR'}
 BEGIN, END = '<!-- stored run: {} -->', '<!-- end -->'
 
 
