@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
 
 LEFT = 0.2      # share of the swing without a shaper that may be left with one; slewing by 0.8 rad leaves a tenth
+MIN_REST_S = 0.5    # shorter, a reference turns round
 COLORS = BLUE, VERMILLION
 
 
@@ -31,15 +32,11 @@ class Swing(NamedTuple):
 
     @property
     def rests(self):
-        """List of slices of the rows at which the reference stands still after a motion.
-
-        What is shorter than half of the longest is a turning point of a motion.
-        """
+        """List of slices of the rows at which the reference stands still after a motion, for MIN_REST_S at least."""
         edges = np.diff(np.concatenate((self.moving, [True])).astype(int))
         begins, ends = np.flatnonzero(edges < 0) + 1, np.flatnonzero(edges > 0) + 1
         found = [slice(begin, ends[ends > begin][0]) for begin in begins]
-        longest = max((one.stop - one.start for one in found), default=0)
-        return [one for one in found if 2 * (one.stop - one.start) >= longest]
+        return [one for one in found if self.time[one.stop - 1] - self.time[one.start] >= MIN_REST_S]
 
     @property
     def residual(self):
