@@ -40,7 +40,8 @@ def write_outputs(folder, found, playback=None):
         metrics=list(tables.metrics_table(found)), regimes=list(tables.regimes_table(found)),
         checks=list(tables.checks_table(found)), simulation=list(tables.simulation_table(found)),
         partial=verdict.partial, left_out=verdict.left_out, causes=found.causes, causes_text=found.causes_text,
-        when=when_wrong(found), bounds=found.predictor.bounds, delays=found.delays, findings=found.quality.findings(), playbacks={MOTION: playback})
+        when=when_wrong(found), bounds=found.predictor.bounds, delays=found.delays,
+        findings=found.quality.findings(), playbacks={MOTION: playback})
 
 
 def suspected_links(manipulator, cause):
