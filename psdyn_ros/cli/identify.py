@@ -29,6 +29,7 @@ def run(options):
     from ..validation.identify import identify_bag
     from ..validation.playback import write_playback
     from ..validation.report.identification_report import write_report
+    from ..validation.validate import validate
 
     try:
         found, manipulator, hydraulics = identify_bag(
@@ -38,12 +39,26 @@ def run(options):
         if options.output:
             folder = Path(options.output)
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / 'identification.json').write_text(json.dumps(found.as_dict(), indent=2) + '\n')
+            topics = chosen_topics(options.topic)
             print(write_report(folder, found, write_playback(folder, options.bag, manipulator, hydraulics=hydraulics,
-                                                             topics=chosen_topics(options.topic))))
-            for path in write_corrected(folder, found, manipulator, options.urdf, hydraulics):
-                print(path)
+                                                             topics=topics)))
+            written = write_corrected(folder, found, manipulator, options.urdf, hydraulics)
+            print(*written, sep='\n')
+            corrected, *others = written
+            promised = _promised(validate(options.bag, corrected, topics=topics,
+                                          hydraulics=others[0] if others else hydraulics or ''))
+            rmse = ', '.join(f'{name} {value:.4g}' for name, value in promised['rmse'].items())
+            print(f'`psdyn validate` of this recording with these files: RMSE {rmse} N or N m; {promised["text"]}')
+            content = {**found.as_dict(), 'validated': promised}
+            (folder / 'identification.json').write_text(json.dumps(content, indent=2) + '\n')
     except (PsdynError, OSError) as error:
         print(f'UNUSABLE: {error}', file=sys.stderr)
         return 2
     return found.exit_code
+
+
+def _promised(validation):
+    """What `psdyn validate` says of the files that were written, whose filter is another one: for JSON."""
+    metrics = validation.metrics
+    return {'verdict': validation.verdict.verdict, 'text': validation.verdict.text,
+            'rmse': {metrics.actuators[axis]: metrics.effort(axis).rmse for axis in metrics.measured()}}

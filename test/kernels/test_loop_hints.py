@@ -17,7 +17,7 @@ from support.parallel_robots import delta_robot, stewart_platform
 from support.paths import ROOT, TESTS
 
 from psdyn_ros import NonFiniteError, ShapeError, UnknownNameError
-from psdyn_ros.kernels.loops.closure import close_machine
+from psdyn_ros.kernels.loops.closure import MAX_CERTAIN_JUMP, close_machine
 from psdyn_ros.kernels.runtime.compiler import compiled
 
 CLUSTERED = [kind for kind in KINDS if kind not in ('turn', 'slide', 'spin', 'triangle')]
@@ -134,7 +134,7 @@ def test_hints_of_parallel_robots_change_nothing(robot, rng):
 
 @pytest.mark.parametrize('kind', thorough(SPATIAL, ('parallel',)))
 def test_newton_finds_the_root_from_convergence_distances(kind, rng):
-    """From anywhere within the distance at which a hint is used, at tabulated poses."""
+    """From anywhere within the distance and the jump up to which a hint is used, at tabulated poses."""
     m = drawn(rng, kind)
     builder, loops = builder_of(m), m.machine.loops
     c, cluster_joints = loops.clusters[0], loops.cluster_joints
@@ -143,10 +143,10 @@ def test_newton_finds_the_root_from_convergence_distances(kind, rng):
         q = loops.poses[pose]
         diagonal = abs(np.diag(np.linalg.qr(builder.jacobian(0, q)[1][:, order], 'r')))
         trusted = loops.trust[pose] * diagonal.min() / diagonal.max()
-        assert 0.0 < trusted < 1.0
+        assert trusted > 0.0
         away = rng.normal(size=len(order))
         start = q.copy()
-        start[order] += 0.999 * trusted * away / np.linalg.norm(away)
+        start[order] += 0.999 * away * min(trusted / np.linalg.norm(away), MAX_CERTAIN_JUMP / abs(away).max())
         status, found, *_ = builder.close(0, start)
         assert status == 0
         assert abs(found - q).max() < 1e-9

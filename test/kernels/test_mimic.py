@@ -161,6 +161,8 @@ def test_initial_positions_follow_in_both_directions():
     (('<mimic joint="slew" ', '<mimic '), ModelError, r"joint 'rack' \(line \d+\): <mimic> has no attribute 'joint'"),
     (('offset="0.1"', 'offset="9"'), ModelError, "joint 'stage_2' .* and those of 'stage_3', .* leave no motion"),
     (('offset="0.1"', 'ofset="0.1"'), ModelError, "ofset"),
+    (('offset="0.1"', 'offset="0.1" slack="0.01"'), ModelError,
+     "<mimic> of 'stage_2': slack; expected joint, multiplier, offset alone: .* without slack"),
 ])
 def test_bad_mimics_are_refused_with_joint_and_line(change, error, says):
     with pytest.raises(error, match=says):

@@ -101,6 +101,7 @@ def test_page_has_counts_and_what_came_first_instead():
     assert f'| {NAMED[0]} | 0 of 40 | 0 % | >= 95 % | **missed** |' in text
     right = page(judged(results()), results())
     assert '| payload 30 kg more | 40 | +0.50 | 0.00 | 100 % | 100 % |' in right
+    assert '| array 500/500 Hz | 40 | +0.000 | 0.000 | 100 % |' in right
     assert '80 bags of 1 motions of 30 s (seeds 0 to 0), 40 of them healthy' in right
     assert f'| {NAMED[0]} | friction telescope | 40 |' in text and '| 0 of 40 | 0 % | <= 0.5 % | met |' in text
 

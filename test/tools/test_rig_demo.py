@@ -21,7 +21,9 @@ from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.conversions import stamp_to_ns
 from psdyn_ros.tools.demo.session import PlantState
 from psdyn_ros.validation.bags.recording import read_messages
+from psdyn_ros.validation.metrics import PASS
 from psdyn_ros.validation.report import split
+from psdyn_ros.validation.validate import validate
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
@@ -104,6 +106,9 @@ def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd):
     stamps = [stamp_to_ns(message.header.stamp) for message in read_messages(tmp_path / 'split', [topic])[topic]]
     # one answer to each instant, none left out
     assert len(stamps) > 1400 and {b - a for a, b in zip(stamps, stamps[1:])} == {2_000_000}
+    assert validate(tmp_path / 'whole', 'hiab_xs031', config='machine:\n  motion: 1.0\n').verdict.text == (
+        f'{PASS}: every figure is within its tolerance')
+    assert validate(tmp_path / 'split', 'hiab_xs031', config='machine:\n  motion: 1.0\n').verdict.verdict == PASS
 
 
 @pytest.mark.parametrize('arguments, says', [

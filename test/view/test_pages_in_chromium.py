@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import thorough
+from support.bags.recorded_motion import write_swinging
 from support.machines import URDF
 from support.nodes.browser import browser
 
 from psdyn_ros.api.load import load
 from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
+from psdyn_ros.validation.validate import validate
 from psdyn_ros.view import check_page, machine_page, write_page
 from psdyn_ros.view.motion import simulated_motion
 from psdyn_ros.view.server import Server
@@ -262,3 +264,23 @@ def changed(one, other):
 
     a, b = (imread(io.BytesIO(picture)) for picture in (one, other))
     return float((abs(a - b).max(axis=2) > 0.05).mean())
+
+
+def test_curves_of_a_validation_zoom_about_the_pointer_and_show_all_again(opened, tmp_path):
+    validate(write_swinging(tmp_path / 'a.mcap'), 'hiab_xs031', output=tmp_path / 'page')
+    page, errors, requests = opened((tmp_path / 'page' / 'report.html').as_uri(), viewer=False)
+    curves = page.locator('#zoom')
+
+    def span():
+        return np.array(curves.get_attribute('data-span').split(), dtype=float)
+    before, whole, canvas = curves.get_attribute('data-span'), span(), page.locator('#zoom canvas').nth(1)
+    box = canvas.bounding_box()
+    canvas.hover(position={'x': 64.0 + 0.5 * (box['width'] - 68.0), 'y': 80.0})
+    page.mouse.wheel(0, -100)
+    page.wait_for_function('whole => document.getElementById("zoom").dataset.span !== whole', arg=before)
+    assert np.ptp(span()) == pytest.approx(0.8 * np.ptp(whole), rel=1e-6)
+    assert span().mean() == pytest.approx(whole.mean(), abs=0.01 * np.ptp(whole))
+    canvas.dblclick()
+    assert span() == pytest.approx(whole)
+    assert errors == [] and len([one for one in requests if one.startswith(('http', 'file'))]) == 1
+    page.close()

@@ -29,6 +29,8 @@ CLIPPED = 200_000_000   # ns at a limit, while the error grows, until it is a fa
 GROWTH = 0.05           # of the tracking tolerance, by which the error has to grow meanwhile
 
 AWAY = 0.25             # of the declared acceleration, that an effort may give away from the reference
+RESTING = 0.5           # of the speed of standstill, that an axis may be given while the reference rests
+SETTLING_S = 0.5        # from which on it does
 LEAD = 0.03             # s that laws look ahead
 WINDOW = 0.025          # s of errors and accelerations, within which noise and filters may shift them
 TRIM_TIME = 0.1         # s in which what the model does not know counts as known
@@ -158,8 +160,8 @@ class EffortCheck(Check):
         self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room)
         self._range = effort_range.EffortRange(*views(self._buffer, effort_range.TYPES))
         declared = config.declaration
-        self._range.limits[:] = (AWAY * np.array(declared.acceleration), declared.command_limit,
-                                 declared.standstill_speed)
+        self._standstill = np.array(declared.standstill_speed)
+        self._range.limits[:] = AWAY * np.array(declared.acceleration), declared.command_limit, self._standstill
         self._range.area[:], self._range.learning[0] = law.area, min(config.period / TRIM_TIME, 1.0)
         self.restart()
 
@@ -170,12 +172,17 @@ class EffortCheck(Check):
         self._range.count[0], self._range.trim[:] = 0, 0.0
         self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
         self._time = None                           # s of the last state: one that is repeated is no further evidence
+        self._moved = None                          # s at which the reference moved last
         self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
     def restrain(self, command, inputs, last):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
         law, t, state = self._law, inputs.time, inputs.state_check
         self._range.ahead[:] = law.reference.ahead(t + LEAD)[2]
+        if self._moved is None or law.desired[1].any():
+            self._moved = t
+        # at rest a law that is late would swing up to that speed, and beyond
+        self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(state.x, state.xd), law.effort_gains, law.feedforward_scale,
             self._believable(law.desired, state.x, inputs.stopping), law.unknown_accelerations, command)

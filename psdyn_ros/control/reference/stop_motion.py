@@ -18,11 +18,12 @@ REFINEMENTS = 4             # of a stop whose actuators are not the axes
 LOOKS = 12                  # samples of a stop
 
 
-def stop_of_path(follow, t, state, limit, checks):
+def stop_of_path(follow, t, state, limit, checks, halves):
     """The motion, `Halt` or `Free`, that brings a `Follow` to rest from time t on with at most a deceleration `limit`.
 
-    state  (3, dof) of the reference at time t; an acceleration beyond `limit` that it has is given up within `EASE`
-    limit  (columns,)
+    state   (3, dof) of the reference at time t; an acceleration beyond `limit` that it has is given up within `EASE`
+    limit   (columns,)
+    halves  whether it slows down in two halves that excite no swing on oil
 
     Where the path bends too much for a stop on it the axes slow down by themselves. Where that would lead out of the
     limits of the joints, since the path was about to slow down more than `limit`, it is kept nevertheless.
@@ -32,7 +33,7 @@ def stop_of_path(follow, t, state, limit, checks):
         return Hold(state[0])
     present = np.abs(checks.columns(*state)[2])
     slopes = np.abs(checks.columns(*follow.at(follow.path_time(t)))[1])
-    delay = float(swing_delays(speed * slopes, checks).min())
+    delay = float(swing_delays(speed * slopes, checks, halves).min())
     fastest = min(float(np.min(limit / np.maximum(slopes, 1e-9))), HALT_RATE)
     least, gentlest = np.inf, None
     for share in GENTLER:
@@ -47,7 +48,7 @@ def stop_of_path(follow, t, state, limit, checks):
             return stop
         if excess < least:
             least, gentlest = excess, stop
-    free = Free(coming_to_rest(t, *state, limit, checks))
+    free = Free(coming_to_rest(t, *state, limit, checks, halves))
     return free if within_limits(free.sample(free.end), checks) else gentlest
 
 
@@ -60,16 +61,17 @@ def within_limits(state, checks):
     return bool(((x >= checks.lower) & (x <= checks.upper)).all())
 
 
-def coming_to_rest(t, x, xd, xdd, limit, checks):
+def coming_to_rest(t, x, xd, xdd, limit, checks, halves=True):
     """`Curve` of axes at x, xd, xdd (dof,) that each slow down by themselves from time t on.
 
-    limit  (columns,) deceleration; where actuators are no axes, all axes slow down less until theirs is kept
+    limit   (columns,) deceleration; where actuators are no axes, all axes slow down less until theirs is kept
+    halves  as of `stop_of_path`
     """
     n = x.size
     own, others = limit[:n], limit[n:]
     rates = np.where(np.isfinite(own), own, DECELERATION)
     lower, upper = checks.soft_lower, checks.soft_upper
-    delays = swing_delays(np.abs(xd), checks)
+    delays = swing_delays(np.abs(xd), checks, halves)
     for _ in range(REFINEMENTS):
         jerks = np.minimum(np.maximum(rates, np.abs(xdd)) / EASE, checks.jerk[:n])
         curve = axes_curve(t, x, xd, [calm_phases(x[i], xd[i], xdd[i], rates[i], jerks[i], lower[i], upper[i],
@@ -131,10 +133,10 @@ def calm_phases(x, v, a, deceleration, jerk, lower, upper, delay):
     return stopping_phases(x, v, a, deceleration, jerk, lower, upper)
 
 
-def swing_delays(speeds, checks):
-    """s (n,) between the halves of stops from speeds (n,) [m/s, rad/s] of the first columns."""
+def swing_delays(speeds, checks, halves):
+    """s (n,) between the halves of stops from speeds (n,) [m/s, rad/s] of the first columns; 0 without halves."""
     ways = 2.0 * checks.swing_way[:len(speeds)]
-    return np.minimum(checks.limits.half_swing, ways / np.maximum(speeds, 1e-9))
+    return np.minimum(checks.limits.half_swing * halves, ways / np.maximum(speeds, 1e-9))
 
 
 def rest_positions(rows, checks):

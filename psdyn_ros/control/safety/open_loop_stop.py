@@ -29,7 +29,8 @@ class OpenLoopStop:
         self._ramp.start(command, velocity, target, clock, elapsed)
         self._began, self._time = clock, t
         if self._braking:
-            self._law.reference.stop(t, self._deceleration)
+            # of forces: no oil swings on them
+            self._law.reference.stop(t, self._deceleration, halves=False)
 
     def at(self, clock):
         """Return the commands (actuators,) at `clock`; raises what the model does."""

@@ -20,6 +20,7 @@ JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'floating')
 CLOSURE_TYPES = ('revolute', 'fixed', 'spherical', 'universal', 'prismatic')
 MAX_MASS = 1e9              # [kg]
 MAX_LENGTH = 1e6            # [m]
+MIMIC = ('joint', 'multiplier', 'offset')       # attributes of a <mimic>
 MAX_RATIO = 1e6             # of a <mimic>, and its inverse
 LIMIT_MARGIN = 1e-6         # share of a range by which limits may differ for the digits that they are written with
 MAX_NUMBER = 1e15           # of products of five, double precision reaches far more
@@ -198,6 +199,9 @@ def _mimics(robot, joints):
         if not leader:
             raise ModelError(f"{where} has no attribute 'joint'")
         check_name(leader, joints, f"{where} of '{leader}': no such joint")
+        if further := [key for key in mimic.keys() if key not in MIMIC]:
+            raise ModelError(f"{where} of '{leader}': {', '.join(further)}; expected {', '.join(MIMIC)} alone: joints "
+                             'are coupled exactly, without slack or elasticity')
         for one in (name, leader):
             if joints[one].type in ('fixed', 'floating'):
                 raise ModelError(f"{where} of '{leader}': joint '{one}' is {joints[one].type}; expected joints that "

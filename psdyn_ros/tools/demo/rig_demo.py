@@ -14,6 +14,7 @@ from ...model.parameters.hydraulics import read_hydraulics
 from ...nodes.messages.conversions import ns_to_stamp, stamp_to_ns
 from ...simulation.plant import RUNNING
 from ...validation.bags.recording import TOPICS, joint_series, read_messages, telemetry_series
+from ...validation.bags.simulated_bag import STATES, TELEMETRY
 from ...validation.report import split
 from .recorder import Recorder
 from .session import PlantState, Waiting, graph, stop
@@ -103,7 +104,9 @@ def _record(bag, setup, commands, on_rig, real_time):
         'simulator': {'ros__parameters': simulator}, 'rig': {'ros__parameters': {
             **common, 'cylinder': on_rig or '', 'step_on_motion': not real_time}}}))
     measured = f'/simulator/measured/{on_rig}'
-    topics = {TRUTH: JointState, TOPICS.telemetry: Float64MultiArray} | ({measured: JointState} if on_rig else {})
+    # what a recording of a machine has, for `psdyn validate`, beside what is true
+    topics = {TRUTH: JointState, TOPICS.telemetry: Float64MultiArray, STATES: JointState, TELEMETRY: Float64MultiArray}
+    topics |= {measured: JointState} if on_rig else {}
     with graph(logs) as (nodes, node, spin_once):
         recorder, plant = Recorder(node, topics), PlantState(node)
         driver = _Driver(node, commands, measured if on_rig and not real_time else None)

@@ -12,6 +12,7 @@ from ...model.units import MILLISECOND
 from .injection import ALL, DEGRADED, HOLD, RUN, UNDER_LAW, After, during, injection
 
 RISE = 0.15                 # s in which streamed points get to their velocity
+STREAMED, SOUND_STREAM = 0.3, 1.5       # s of a stream that stops, and of one that goes on
 COASTING = 0.005            # m or rad that a machine may still go which is at its safe output for a tenth of a second
 
 
@@ -106,8 +107,9 @@ def _the_machine_does_not_follow(bench):
     yield from during(_law(bench, lambda command: bench.law.holding(bench.plant.x)))
 
 
-def _stream(bench, seconds, velocity):
-    """Hand over a point each turn, that moves from where the reference is at a velocity (dof,) reached smoothly."""
+def _stream(bench, seconds):
+    """Hand over a point each turn, that moves from where the reference is at a tenth of the rated speeds."""
+    velocity = 0.1 * bench.machine.rated * bench.fault_rng.choice([-1.0, 1.0], bench.machine.rated.size)
     core, start, began = bench.core, np.array(bench.law.desired[0]), bench.ros_now
     for _ in range(round(seconds / bench.period)):
         t = (bench.ros_now - began) * 1e-9
@@ -120,9 +122,9 @@ def _stream(bench, seconds, velocity):
         bench.turn()
 
 
-@injection('stream_silent', states=(HOLD,), after=After.ONCE)
+@injection('stream_silent', states=(HOLD,), after=After.ONCE, sound=lambda bench: _stream(bench, SOUND_STREAM))
 def _a_stream_that_stops(bench):
-    _stream(bench, 0.3, 0.1 * bench.machine.rated * bench.fault_rng.choice([-1.0, 1.0], bench.machine.rated.size))
+    _stream(bench, STREAMED)
     yield
 
 

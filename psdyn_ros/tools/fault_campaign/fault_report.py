@@ -46,7 +46,8 @@ a reference). Besides the faults of the table sensors lie and laws fail (`lies.p
 controller makes of it counts for nothing. A trial is *missed* where
 
 * an axis goes faster than 1.1 times the largest of its speed at the fault, of what it was asked for by then, and of its
-  speed by then in the same trial without a fault; 20 mm/s or mrad/s are allowed anyway,
+  speed by then in the same trial without a fault (of a stream that stops: while it goes on); 20 mm/s or mrad/s are
+  allowed anyway,
 * a valve is open by more than 95 % against its reference, or without one, for more than 20 ms in all,
 * the machine still goes at 10 mm/s or mrad/s when the declared time of a stop is over, or
 * it goes farther in a stop than v^2 / (2 a) plus 20 mm or mrad, with the speed at its beginning and the declared
@@ -55,6 +56,7 @@ controller makes of it counts for nothing. A trial is *missed* where
 *Distance* is that of the stop, without one the largest from the reference. This part alone is written by
 `python3 -m psdyn_ros.tools.fault_campaign.motion_trials --output docs/reference/fault_report.md`, with `--workers N` in
 parallel, with `--short` for one state of each fault, and with `--seconds S` for as many of all as there is time for.
+With `--sound MINUTES` it counts the stops of a sound machine instead, with the exact and with wrong models of its law.
 '''
 NODE_CONDITIONS = '''Conditions that only a node can see (rival states, parameters, floods) are reported to
 the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.

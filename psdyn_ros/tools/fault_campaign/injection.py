@@ -35,6 +35,7 @@ class Injection:
     options  of the core
     onset    function of a Bench: whether the fault has its effect at the input by now; None: from the first turn on
     conforms function of a Bench: whether the output is what it should be; None: by the demand of the row
+    sound    function of a Bench: what goes on with a sound machine, where the fault is its end; None: nothing
     lies     whether the machine is made to move by what is believed wrongly, or commanded by a law that was spoilt
     lingers  s for which it counts beyond the probation when it is gone
     """
@@ -49,6 +50,7 @@ class Injection:
     options: dict = field(default_factory=dict)
     onset: object = None
     conforms: object = None
+    sound: object = None
     lies: bool = False
     lingers: float = 0.0
 

@@ -31,6 +31,7 @@ class Lie:
     states: tuple = tuple(State)
     amend: object = None
     options: dict = field(default_factory=dict)
+    sound: object = None
 
 
 LIES = []

@@ -1,7 +1,7 @@
 """What the true machine does after one fault: speed, travel and spool, on either plant, at any rate, in every state.
 
     python3 -m psdyn_ros.tools.fault_campaign.motion_trials [--seeds N] [--first N] [--plants P ...] [--rates HZ ...]
-        [--levels L ...] [--workers N] [--only TEXT] [--short] [--seconds S] [--output FILE]
+        [--levels L ...] [--workers N] [--only TEXT] [--short] [--seconds S] [--output FILE] [--sound MINUTES]
 
 The state that the controller reaches counts for nothing here.
 """
@@ -21,6 +21,7 @@ from ...control.reference.trajectory import TrajectoryError
 from ...control.safety.fault_table import State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
+from ..studies.tracking_runs import CORNERS, EXACT, crane, wrong_oil
 from . import fault_report
 from .bench import LAW, MOTION_LEVELS, PID, PLANTS, RATES, Bench, make_machine
 from .fault_trials import prepare
@@ -110,14 +111,19 @@ def run_motion(machine, plant, injection, state, seed, healthy):
     return _verdict(bench, begin, failures, where, healthy)
 
 
-def healthy_speeds(machine, state, seed):
-    """Return (N, dof) the largest speeds so far without a fault, from where it would begin."""
+def healthy_speeds(machine, state, seed, sound=None):
+    """Return (N, dof) the largest speeds so far without a fault, from where it would begin.
+
+    sound  as of the `Injection`
+    """
     bench = Bench(machine, seed)
     prepare(bench, state)
     begin = len(bench.path) - 1
     if state in (STANDBY, SAFE):
         bench.turns(OPERATOR)
         _operate(bench, state)
+    if sound:
+        sound(bench)
     _watch(bench)
     return np.maximum.accumulate(np.abs([point.xd for point in bench.path[begin:]]))
 
@@ -219,8 +225,8 @@ _machine = cache(make_machine)
 
 
 @cache
-def _healthy(level, plant, rate, state, seed):
-    return healthy_speeds(_machine(level, plant=plant, rate=rate), state, seed)
+def _healthy(level, plant, rate, state, seed, sound):
+    return healthy_speeds(_machine(level, plant=plant, rate=rate), state, seed, sound)
 
 
 def _run_part(plant, rate, level, seed, part, only, short, until):
@@ -230,8 +236,60 @@ def _run_part(plant, rate, level, seed, part, only, short, until):
         if time.time() >= until:
             break
         machine = _machine(level, plant=plant, rate=rate)
-        trials.append(run_motion(machine, plant, injection, state, seed, _healthy(level, plant, rate, state, seed)))
+        healthy = _healthy(level, plant, rate, state, seed, injection.sound)
+        trials.append(run_motion(machine, plant, injection, state, seed, healthy))
     return trials
+
+
+# a sound machine
+
+
+def false_stops(machine, seed, seconds):
+    """Return [reason] of the stops of a sound machine in so many s of motions that end, are cancelled or disabled."""
+    found, rng, worked, bench = [], np.random.default_rng([seed, 2]), 0.0, None
+    while worked < seconds:
+        if bench is None:
+            bench = Bench(machine, int(rng.integers(2**32)))
+            bench.turns(OPERATOR)
+            bench.activate()
+        states, began = bench.core.states, len(bench.path)
+        if states.state is STANDBY:
+            bench.turns(OPERATOR)
+            bench.enable()
+            bench.turns(OPERATOR)
+        if states.state is HOLD:
+            bench.follow(bench.motion())
+            bench.turns(rng.uniform(0.3, 3.5))
+        what = rng.choice(['wait', 'cancel', 'disable'])
+        if what != 'wait':
+            getattr(bench.core, what)(bench.now)
+        bench.turns(bench.declaration.stop_time + OPERATOR)
+        while states.state in (RUN, DEGRADED, STOPPING):
+            bench.turn()
+        worked += (len(bench.path) - began) * bench.period
+        if states.state is SAFE:
+            found.append('; '.join(states.reasons.values()))
+            bench = None        # a machine that fell has to be looked at
+    return found
+
+
+def sound_runs(minutes, seeds, plants, rates, levels, corners):
+    """Yield (where, [reason] of false stops) of so many minutes each; corners: `Mismatch` of the model of the law."""
+    for plant, level, rate, off, seed in product(plants, levels, rates, corners, seeds):
+        machine = _machine(level, plant=plant, rate=rate)
+        oil = machine.hydraulics and wrong_oil(off.areas, off.valves, off.friction)
+        machine = machine._replace(whole=crane(off.inertia), hydraulics=oil)
+        yield f'{plant}, {level}, {rate:g} Hz, {off}, seed {seed}', false_stops(machine, seed, 60.0 * minutes)
+
+
+def _print_sound(minutes, seeds, plants, rates, levels, short):
+    """Print the false stops of sound machines."""
+    corners, runs, stops = (EXACT, *CORNERS[5:6]) if short else (EXACT, *CORNERS), 0, 0
+    for where, found in sound_runs(minutes, seeds, plants, rates, levels, corners):
+        runs, stops = runs + 1, stops + len(found)
+        for reason in found:
+            print(f'{where}: {reason}', flush=True)
+    print(f'{stops} false stops in {runs} runs of {minutes:g} min')
 
 
 def main(arguments=None):
@@ -248,10 +306,14 @@ def main(arguments=None):
     parser.add_argument('--short', action='store_true', help='one state of each fault')
     parser.add_argument('--seconds', type=float, default=math.inf, metavar='S', help='after which no trial begins')
     parser.add_argument('--output', metavar='FILE', help='report of the campaign, whose part of motions is replaced')
+    parser.add_argument('--sound', type=float, metavar='MINUTES', help='of work without a fault in place of trials, '
+                        'of each plant, level, rate and wrong model; --short: of two models')
     given = vars(parser.parse_args(arguments))
     output, trials, began = given.pop('output'), [], time.time()
-    first = given.pop('first')
+    first, minutes = given.pop('first'), given.pop('sound')
     given['seeds'] = range(first, first + given['seeds'])
+    if minutes:
+        return _print_sound(minutes, *(given[name] for name in ('seeds', 'plants', 'rates', 'levels', 'short')))
     for one in run(**given):
         trials.append(one)
         if not one.good:

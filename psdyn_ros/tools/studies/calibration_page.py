@@ -52,6 +52,11 @@ intervals of 68 and of 95 % have the truth, of +- 1 and +- 1.96 standard errors.
 | | bags | mean | spread | 68 % | 95 % |
 |---|---|---|---|---|---|
 """
+DELAY_ERRORS = """## Errors of delays of healthy bags [ms]
+
+| | delays | mean | rms | within 0.3 ms |
+|---|---|---|---|---|
+"""
 LIMITS = '''## What this does not say
 
 * The second plant is still a rigid crane on the hydraulics that the model declares: bending, play and oil that warms up
@@ -93,6 +98,7 @@ def page(tables, results):
             parts.append(_off(results.outcomes))
         if title.endswith('that have the truth'):
             parts.append(DELAYS.format(picture='images/calibration_delays.png'))
+            parts.append(_delays(results.outcomes))
     errors = np.array(results.identified).reshape(-1, 2)
     if len(errors):
         parts.append(f'Errors of the payload: {errors[:, 0].std():.2g} kg rms about a mean of '
@@ -116,6 +122,17 @@ def _off(outcomes):
     return ''.join([OFF, *(f'| {name} | {len(off)} | {np.mean(off):+.2f} | {np.std(off):.2f} | '
                            f'{_percent(np.mean(np.abs(off) <= 1.0))} | {_percent(np.mean(np.abs(off) <= 1.96))} |\n'
                            for name, off in found.items() if off), '\n'])
+
+
+def _delays(outcomes):
+    """The table of delays of healthy bags, whose truth is 0."""
+    found = {}
+    for one in outcomes:
+        if one.task.case == HEALTHY:
+            found.setdefault(one.task.layout.name, []).extend(1e3 * delay[0] for delay in one.delays)
+    return ''.join([DELAY_ERRORS, *(
+        f'| {name} | {len(off)} | {np.mean(off):+.3f} | {np.sqrt(np.mean(np.square(off))):.3f} | '
+        f'{_percent(np.mean(np.abs(off) <= 0.3))} |\n' for name, off in found.items() if off), '\n'])
 
 
 def _percent(share):

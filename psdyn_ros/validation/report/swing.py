@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
 
 LEFT = 0.2      # share of the swing without a shaper that may be left with one; slewing by 0.8 rad leaves a tenth
+MIN_REST_S = 0.5    # shorter, a reference turns round
 COLORS = BLUE, VERMILLION
 
 
@@ -30,26 +31,25 @@ class Swing(NamedTuple):
         return np.abs(self.deviation[self.moving]).max(axis=0)
 
     @property
-    def first_rest(self):
-        """Slice of the rows at which the reference stands still after its first motion; empty where it never does.
-
-        Only that motion began with a load at rest.
-        """
-        ends = np.flatnonzero(self.moving[:-1] & ~self.moving[1:]) + 1
-        if not ends.size:
-            return slice(0, 0)
-        again = np.flatnonzero(self.moving[ends[0]:])
-        return slice(ends[0], ends[0] + again[0] if again.size else len(self.moving))
+    def rests(self):
+        """List of slices of the rows at which the reference stands still after a motion, for MIN_REST_S at least."""
+        edges = np.diff(np.concatenate((self.moving, [True])).astype(int))
+        begins, ends = np.flatnonzero(edges < 0) + 1, np.flatnonzero(edges > 0) + 1
+        found = [slice(begin, ends[ends > begin][0]) for begin in begins]
+        return [one for one in found if self.time[one.stop - 1] - self.time[one.start] >= MIN_REST_S]
 
     @property
     def residual(self):
-        """(passive,) rad, in the first rest; NaN where there is none."""
-        rest = self.deviation[self.first_rest]
-        return np.abs(rest).max(axis=0) if len(rest) else np.full(len(self.joints), np.nan)
+        """(passive,) rad, largest in all rests; NaN where there are none."""
+        rests = [np.abs(self.deviation[rest]).max(axis=0) for rest in self.rests]
+        return np.max(rests, axis=0) if rests else np.full(len(self.joints), np.nan)
 
 
 def share_left(swings):
-    """Return the residual swing of the first run over that of the second, each of the joint that swings most."""
+    """Return the residual swing of the first run over that of the second, each of the joint that swings most.
+
+    A load that is not at rest when the next motion begins swings by what all of them leave.
+    """
     return float(swings[0].residual.max() / swings[1].residual.max())
 
 
@@ -65,15 +65,16 @@ def sentence(swings):
     if len(swings) < 2:
         return ''
     left = [np.degrees(one.residual.max()) for one in swings]
-    return (f' After the first motion the load swings by {left[0]:.2g} instead of {left[1]:.2g} degrees, '
-            f'{share_left(swings):.1%}.')
+    count = len(swings[0].rests)
+    return (f' In {count} rest{"s" * (count > 1)} between and after the motions the load swings by up to {left[0]:.2g} '
+            f'instead of {left[1]:.2g} degrees, {share_left(swings):.1%}.')
 
 
 def table(swings):
     """Yield rows of text, the header first: the swing of each passive joint in each run."""
     if not swings:
         return
-    yield 'joint', 'run', 'in motion [deg]', 'in the first rest [deg]'
+    yield 'joint', 'run', 'in motion [deg]', 'at rest [deg]'
     for k, joint in enumerate(swings[0].joints):
         for one in swings:
             yield joint, one.run, f'{np.degrees(one.largest[k]):.2f}', f'{np.degrees(one.residual[k]):.3f}'
@@ -92,7 +93,7 @@ def figure(swings):
             axes.fill_between(one.time, 0.0, 1.0, where=one.moving, transform=axes.get_xaxis_transform(),
                               color='#eeeeee', linewidth=0.0, zorder=0)
             axes.axhline(0.0, color=BLACK, linewidth=0.6)
-            axes.text(0.985, 0.95, f'up to {np.degrees(one.residual[k]):.2g} deg in the first rest', fontsize=9,
+            axes.text(0.985, 0.95, f'up to {np.degrees(one.residual[k]):.2g} deg at rest', fontsize=9,
                       transform=axes.transAxes, ha='right', va='top',
                       bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 2})
             axes.margins(y=0.3)

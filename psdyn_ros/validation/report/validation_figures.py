@@ -33,6 +33,25 @@ def figures(found):
     return shown
 
 
+def curves(found):
+    """What the curves that zoom show, for JSON: s, and labels with measured and predicted efforts; None of none."""
+    axes = [axis for axis in range(len(found.metrics.actuators)) if found.metrics.effort(axis).count]
+    t, measured = found.traces.lines('effort', found.channels.period)
+    _, predicted = found.traces.lines('effort_id', found.channels.period)
+    there = np.isfinite(t)
+    if not axes or not there.any():
+        return None
+    # a gap has no time of its own, and is between those beside it
+    t = np.interp(np.arange(len(t)), np.flatnonzero(there), t[there])
+    units = tables.actuator_units(found)
+
+    def rounded(values):
+        return [float(f'{value:.5g}') if np.isfinite(value) else None for value in values.tolist()]
+    return {'t': np.round(t, 4).tolist(), 'curves': [
+        {'label': f'{found.metrics.actuators[axis]} [{FORCE[units[axis]]}]', 'measured': rounded(measured[:, axis]),
+         'predicted': rounded(predicted[:, axis])} for axis in axes]}
+
+
 def _label(found, axis, largest):
     """(factor, 'name [unit]')."""
     factor = 1e-3 if largest > KILO else 1.0

@@ -8,7 +8,7 @@ from ..metrics import FAIL, UNDECIDED
 from . import validation_tables as tables
 from .machine_drawing import motion_picture
 from .page import MOTION, Head, write_page
-from .validation_figures import figures
+from .validation_figures import curves, figures
 from .when import when_wrong
 
 
@@ -40,7 +40,7 @@ def write_outputs(folder, found, playback=None):
         metrics=list(tables.metrics_table(found)), regimes=list(tables.regimes_table(found)),
         checks=list(tables.checks_table(found)), simulation=list(tables.simulation_table(found)),
         partial=verdict.partial, left_out=verdict.left_out, causes=found.causes, causes_text=found.causes_text,
-        when=when_wrong(found), bounds=found.predictor.bounds, delays=found.delays,
+        plots=curves(found), when=when_wrong(found), bounds=found.predictor.bounds, delays=found.delays,
         findings=found.quality.findings(), playbacks={MOTION: playback})
 
 

@@ -10,7 +10,7 @@ from psdyn_ros.control import State
 from psdyn_ros.tools.fault_campaign.bench import PID, PLANTS, Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 from psdyn_ros.tools.fault_campaign.lies import cases
-from psdyn_ros.tools.fault_campaign.motion_trials import EXTRA_TRAVEL, REST, healthy_speeds, run_motion
+from psdyn_ros.tools.fault_campaign.motion_trials import EXTRA_TRAVEL, REST, false_stops, healthy_speeds, run_motion
 
 RATE = 200.0    # Hz
 RUN, HOLD, STOPPING = State.RUN, State.HOLD, State.STOPPING
@@ -58,6 +58,17 @@ def test_a_stop_of_a_sound_machine_on_oil_ends_at_rest(level, plant):
     for _ in range(round(0.5 / bench.period)):
         bench.turn()
         assert np.abs(bench.plant.xd).max() < REST
+
+
+def test_a_sound_machine_is_not_stopped():
+    assert false_stops(usual('package', RUN)[0], 0, 4.0) == []
+
+
+def test_a_late_law_swings_no_faster_than_allowed():
+    machine = make_machine('effort', rate=RATE)
+    lie = next(one for one, state in cases('effort', 'law: 50 ms late') if state is HOLD)
+    trial = run_motion(machine, 'package', lie, HOLD, 0, healthy_speeds(machine, HOLD, 0))
+    assert trial.good, trial.text()
 
 
 def test_a_ramp_opens_no_valve_farther_than_it_was():

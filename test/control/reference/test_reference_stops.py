@@ -92,6 +92,22 @@ def test_a_stop_goes_on_as_it_is_and_forgets_what_waited(crane, moving):
     assert moving.at_rest(5.0) and at(moving, 5.0)[0] == pytest.approx(at(moving, end)[0])
 
 
+def test_a_stop_in_halves_may_become_one_without(crane):
+    """As where what is measured is lost: then an axis at force level must not coast for the sake of the oil."""
+    ends = []
+    for again in ((), (True,), (False,)):
+        reference = reference_of(crane, half_swing=0.3)
+        reference.set_speed(0.2, 0.0)
+        reference.follow(demonstration(crane), 0.0)
+        reference.stop(2.0)
+        for halves in again:
+            reference.stop(2.1, halves=halves)
+        _, stop = run(reference, 2.0, 4.0)
+        assert_smooth(stop)
+        ends.append(reference.end)
+    assert ends[1] == ends[0] > ends[2] + 0.1
+
+
 def test_a_reference_at_rest_has_nothing_to_stop(crane):
     reference = reference_of(crane)
     reference.stop(1.0)

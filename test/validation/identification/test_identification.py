@@ -34,7 +34,9 @@ from psdyn_ros.validation.identification.normal_equations import Bell, Evidence,
 from psdyn_ros.validation.identification.physical_inertia import is_physical
 from psdyn_ros.validation.identification.regressor import Regressor
 from psdyn_ros.validation.identify import IdentificationError, conclude, identify
+from psdyn_ros.validation.metrics import PASS
 from psdyn_ros.validation.report.identification_report import figures, write_report
+from psdyn_ros.validation.validate import validate
 
 BAG_SECONDS = 25.0
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -272,7 +274,13 @@ def test_a_bag_becomes_a_table_and_corrected_files(recording, bag, tmp_path, cap
     assert content['passed'] is True
     corrected = psdyn_ros.load(tmp_path / 'hiab_xs031_identified.urdf')
     assert corrected.total_mass == pytest.approx(crane().total_mass + MASS, rel=0.005)
-    assert 'standard error' in (tmp_path / 'hiab_xs031_hydraulics_identified.yaml').read_text()
+    files = tmp_path / 'hiab_xs031_identified.urdf', tmp_path / 'hiab_xs031_hydraulics_identified.yaml'
+    assert 'standard error' in files[1].read_text()
+    again = validate(bag, files[0], hydraulics=files[1])
+    promised = content['validated']
+    assert promised['verdict'] == PASS and promised['text'] in shown
+    for axis, name in enumerate(crane().actuators):
+        assert again.metrics.effort(axis).rmse == pytest.approx(promised['rmse'][name], rel=0.01)
 
 
 @pytest.mark.long
