@@ -96,13 +96,13 @@ def _chains(records):
 def _general(records):
     names = list(dict.fromkeys(r['machine'] for r in records))
     groups = GROUPS[:3]
-    figure, axes = plt.subplots(len(groups), len(names), figsize=(13, 6.2), sharex='col', sharey='row',
+    figure, axes = plt.subplots(len(groups), len(names), figsize=(19, 7), sharex='col', sharey='row',
                                 layout='constrained', height_ratios=(3, 2, 4))
     for row, (task, mode) in zip(axes, groups):
         for axis, name in zip(row, names):
             group = [r for r in records if (r['machine'], r['task'], r['mode']) == (name, task, mode) and r['best_us']]
             _bars(axis, sorted(group, key=lambda r: (r['engine'] == BATCH, r['engine'] == OURS)),
-                  f'{name}: {task}, {TITLES[mode]}', room=0.3)
+                  f'{name}\n{task}, {TITLES[mode]}', room=0.5)
     figure.supxlabel(BAR_LABEL, fontsize=10)
     figure.suptitle('Dynamics of machines with loops of any kind; Pinocchio is given positions that close them')
     return figure
