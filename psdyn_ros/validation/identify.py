@@ -32,7 +32,7 @@ from .identification.identified import (
     SensorError,
     SpeedForce,
 )
-from .identification.normal_equations import COULOMB, VISCOUS, WINDOW, Evidence
+from .identification.normal_equations import COULOMB, VISCOUS, WINDOW, NormalEquations
 from .identification.physical_inertia import REACH, declared_body, unknown_body
 from .identification.regressor import COUNT, Regressor, parameters_of
 from .metrics.verdict import CLEAR
@@ -70,7 +70,7 @@ def identify(blocks: Iterable[Block], manipulator: Manipulator, hydraulics: Hydr
     Raises IdentificationError where the recording tells nothing, UnknownNameError for a link that does not move.
     """
     regressor = Regressor(manipulator, None if payload_link is None else [payload_link])
-    evidence = Evidence(regressor, hydraulics, window)
+    evidence = NormalEquations(regressor, hydraulics, window)
     for block in blocks:
         evidence.add(block)
     return conclude(evidence, payload_com=payload_com if payload_link is not None else None,
@@ -78,7 +78,7 @@ def identify(blocks: Iterable[Block], manipulator: Manipulator, hydraulics: Hydr
 
 
 def conclude(evidence, *, payload=False, payload_com=None, reach=REACH, source=''):
-    """Return the `Identification` of an `Evidence` whose regressor is about one payload, or about all links."""
+    """Return the `Identification` of `NormalEquations` whose regressor is about one payload, or about all links."""
     _check(evidence)
     regressor, manipulator = evidence.regressor, evidence.regressor.manipulator
     inertials = {name: manipulator.machine.description.links[name].inertial for name in regressor.links}
@@ -316,7 +316,7 @@ def identify_bag(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulat
     hydraulics = checked.predictor.hydraulics
     delays = {topic: delay.taken for topic, delay in checked.delays.items() if delay.taken}
     regressor = Regressor(manipulator, None if payload_link is None else [payload_link])
-    evidence = Evidence(regressor, hydraulics, window)
+    evidence = NormalEquations(regressor, hydraulics, window)
     with open_bag(bag) as source:
         channels = find_topics(source, manipulator, topics)
         quality = Quality(channels, manipulator, hydraulics)

@@ -254,7 +254,7 @@ class ControlCore:
         self.states.reset(self.inputs.at(now), self._moving())
 
     def report(self, now: int, name: str, result: Any, text: str = '') -> None:
-        """Report the result of a check that only the caller can do, as of rival publishers."""
+        """Report the result of a check that only the caller can do, as of conflicting publishers."""
         self.states.report(self.inputs.at(now), name, result, text)
 
     def fail(self, now: int, text: str) -> None:

@@ -52,9 +52,9 @@ NODE = (
             bound_cycles=0),
     warning('F24', 'clock_parameter', '`use_sim_time` set while active', KEPT, bound_cycles=0),
     warning('F26', 'description_changed', 'another description while active', 'is passed over'),
-    Row('F32', 'rival_commands', STOP, 'another publisher of commands', BRAKED, 1, 1.0),
+    Row('F32', 'conflicting_commands', STOP, 'another publisher of commands', BRAKED, 1, 1.0),
     # no message says whose it is: what was measured is not used for the stop
-    Row('F32', 'rival_states', STOP_OPEN_LOOP, 'another publisher of states', RAMPED, 1, 1.0),
+    Row('F32', 'conflicting_states', STOP_OPEN_LOOP, 'another publisher of states', RAMPED, 1, 1.0),
     warning('F33', 'flood', 'more messages, or larger ones, than are read', 'they are passed over'),
 )
 # never reported: refused before a controller runs, or answered by the receiver of its commands

@@ -129,8 +129,8 @@ class Controller:
             self._services = [node.create_service(SetBool, '~/enable', self._enable),
                               node.create_service(Trigger, '~/reset', self._reset)]
             self._publisher_monitors = (
-                ('rival_commands', PublisherMonitor(node, self._outputs.command_topics, ours=True)),
-                ('rival_states', PublisherMonitor(node, self._inputs.state_topics, ours=False)))
+                ('conflicting_commands', PublisherMonitor(node, self._outputs.command_topics, ours=True)),
+                ('conflicting_states', PublisherMonitor(node, self._inputs.state_topics, ours=False)))
             self._restart_loop()
             self._measures = realtime.achieve(p.realtime, p.priority, p.cpus)
         except PsdynError:

@@ -218,14 +218,14 @@ def _simulated_time_goes_back(bench):
     yield
 
 
-@injection('rival_commands', after=After.LASTS)
+@injection('conflicting_commands', after=After.LASTS)
 def _another_publisher_of_commands(bench):
-    yield from during(_reported(bench, 'rival_commands'))
+    yield from during(_reported(bench, 'conflicting_commands'))
 
 
-@injection('rival_states', after=After.LASTS)
+@injection('conflicting_states', after=After.LASTS)
 def _another_publisher_of_states(bench):
-    yield from during(_reported(bench, 'rival_states'))
+    yield from during(_reported(bench, 'conflicting_states'))
 
 
 @contextmanager

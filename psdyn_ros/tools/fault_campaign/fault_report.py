@@ -58,7 +58,7 @@ controller makes of it counts for nothing. A trial is *missed* where
 parallel, with `--short` for one state of each fault, and with `--seconds S` for as many of all as there is time for.
 With `--sound MINUTES` it counts the stops of a sound machine instead, with the exact and with wrong models of its law.
 '''
-NODE_CONDITIONS = '''Conditions that only a node can see (rival states, parameters, floods) are reported to
+NODE_CONDITIONS = '''Conditions that only a node can see (conflicting states, parameters, floods) are reported to
 the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
 Descriptions of machines are judged in ms.
 '''

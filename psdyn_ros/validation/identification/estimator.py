@@ -1,4 +1,4 @@
-"""Least squares with a belief, from the triangles of `Evidence`: values, standard errors, and what is off without them.
+"""Least squares with a belief, from triangles of `NormalEquations`: values, standard errors, what is off without them.
 
 Unknowns eta are counted in standard deviations of what is believed, so before the recording each is N(0, 1).  Friction
 and sensors enter linearly, bodies by `BodyModel`, so that no step leaves what a body can have.
@@ -67,7 +67,7 @@ class Unknowns:
 
 
 def unknowns(evidence, bodies, declared):
-    """Return the `Unknowns` of an `Evidence` whose regressor is about these bodies."""
+    """Return the `Unknowns` of `NormalEquations` whose regressor is about these bodies."""
     base, scale = np.zeros(evidence.size), np.zeros(evidence.size)
     power = sum(group.power for group in evidence.groups.values())
     rows = sum(group.rows for group in evidence.groups.values())
@@ -113,7 +113,7 @@ class Estimate:
 
 
 class System:
-    """Normal equations of some groups of an `Evidence`, each coordinate by the scatter of its own equations."""
+    """Normal equations of some groups of `NormalEquations`, each coordinate by the scatter of its own equations."""
 
     def __init__(self, groups, evidence):
         groups = list(groups)

@@ -92,7 +92,7 @@ def triangle(rows):
 class Samples:
     """Some of the equations of a recording, to be drawn: evenly spread over it, at most MOST_SAMPLES.
 
-    kept  lists of what `Evidence` makes of them: t (n,) [s], equations (n, dof, P), what they shall equal (n, dof), NaN
+    kept  lists of what `NormalEquations` makes: t (n,) [s], equations (n, dof, P), what they shall equal (n, dof), NaN
           where it is unknown, what is believed of that without friction (n, dof), whether they count (n, dof)
     """
 
@@ -116,7 +116,7 @@ class Samples:
         return tuple(np.concatenate(kept) for kept in self.kept)
 
 
-class Evidence:
+class NormalEquations:
     """Equations of a recording.
 
     regressor   of the links that are in question

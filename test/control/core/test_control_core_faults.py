@@ -328,7 +328,7 @@ def test_simulated_time_that_goes_back_stops_and_has_to_be_enabled_again_F31():
 
 def test_what_only_the_node_sees_is_reported_F32():
     rig = Rig().run()
-    rig.core.report(rig.now, 'rival_commands', Result.FAIL, 'two publishers')
+    rig.core.report(rig.now, 'conflicting_commands', Result.FAIL, 'two publishers')
     assert rig.tick().state is STOPPING and rig.core.states.state_valid
     assert rig.until(SAFE, 500) / RATE < 0.5 and np.abs(rig.plant.xd).max() < 0.02
 

@@ -66,7 +66,7 @@ def test_bounds_follow_the_declaration():
     assert CONDITIONS['state_frozen'].bound(d, 0.002) == pytest.approx(0.112 + 0.25 * 0.05 / 0.02)
     assert CONDITIONS['tracking'].bound(d, 0.002) == pytest.approx(0.004)
     assert CONDITIONS['output_rejected'].bound(d, 0.002) == 0.0
-    assert CONDITIONS['rival_commands'].bound(d, 0.002) == pytest.approx(1.002)
+    assert CONDITIONS['conflicting_commands'].bound(d, 0.002) == pytest.approx(1.002)
     for row in ROWS:
         stated = getattr(model.Timeouts(), row.timeout, None) or getattr(model.Plausibility(), row.timeout or 'x', None)
         assert (stated is None) is (row.timeout in ('', 'freeze_bound'))

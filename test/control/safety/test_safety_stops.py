@@ -59,7 +59,7 @@ def test_a_further_fault_does_not_prolong_a_stop():
     c = running()
     c.cycle('tracking')
     assert c.wait(STOP_TIME - T, demand=Demand(STOPPING)) is STOPPING
-    assert c.cycle('rival_commands') is SAFE
+    assert c.cycle('conflicting_commands') is SAFE
 
 
 def test_a_stop_turns_blind_and_stays_so():
@@ -319,11 +319,11 @@ def test_refusals_name_every_reason():
 @pytest.mark.parametrize('active', [False, True])
 def test_a_stop_is_not_latched_where_nothing_moves_but_nothing_begins_until_it_is_good(active):
     c = Controller(state=STANDBY if active else -1)
-    assert c.cycle('rival_commands') is STANDBY
+    assert c.cycle('conflicting_commands') is STANDBY
     call = c.s.enable if active else c.s.activate
-    assert 'F32: rival_commands fails' in c.refused(call)
-    assert 'F32: rival_commands fails' in c.refused(c.s.reset)
-    c.cycle(passing=['rival_commands'])
+    assert 'F32: conflicting_commands fails' in c.refused(call)
+    assert 'F32: conflicting_commands fails' in c.refused(c.s.reset)
+    c.cycle(passing=['conflicting_commands'])
     assert c.wait(PROBATION - T) is STANDBY
     c.refused(call)
     c.cycle()

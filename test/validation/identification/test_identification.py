@@ -30,7 +30,7 @@ from psdyn_ros.tools.studies.identification_runs import (
 from psdyn_ros.tools.studies.tracking_runs import crane, oil
 from psdyn_ros.validation.identification import normal_equations as evidence_module
 from psdyn_ros.validation.identification.identified import SPEEDS
-from psdyn_ros.validation.identification.normal_equations import Bell, Evidence, Samples
+from psdyn_ros.validation.identification.normal_equations import Bell, NormalEquations, Samples
 from psdyn_ros.validation.identification.physical_inertia import is_physical
 from psdyn_ros.validation.identification.regressor import Regressor
 from psdyn_ros.validation.identify import IdentificationError, conclude, identify
@@ -171,7 +171,7 @@ def test_memory_does_not_grow_with_the_recording(monkeypatch):
     sums = []
     for most in (128, 1000):
         monkeypatch.setattr(evidence_module, 'GROUPS', most)
-        kept = Evidence(Regressor(machine, ['lift_boom_link']))
+        kept = NormalEquations(Regressor(machine, ['lift_boom_link']))
         for block in cut(machine, x, f, 0.02, 700):
             kept.add(block)
         assert len(kept.groups) <= most
@@ -254,7 +254,7 @@ def test_links_and_machines_that_do_not_fit_are_named():
 
 
 def test_an_actuator_that_did_not_move_has_no_friction(recording):
-    kept = Evidence(Regressor(crane(), [CARRIER]), oil())
+    kept = NormalEquations(Regressor(crane(), [CARRIER]), oil())
     for block in crane_blocks(recording):
         kept.add(block)
     kept.moved[3] = 0.5

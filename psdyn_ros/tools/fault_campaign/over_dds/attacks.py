@@ -1,4 +1,5 @@
-"""What others on the graph may do to a controller while it moves a machine: rivals, floods, parameters, the clock."""
+"""What others on the graph may do to a controller while it moves a machine: publish as well, flood, set parameters, change
+the clock."""
 
 import math
 import signal
@@ -25,7 +26,7 @@ LASTS = 2.0             # s of an attack
 STORM = 0.01            # s between two sets of parameters
 REPORTED = 2.0          # s within which a node says again how many slots it missed
 ECHO = 'echo'
-FOUND = 1.0 + 0.5       # s until a rival is found: a poll a second; discovery takes the rest
+FOUND = 1.0 + 0.5       # s until a conflicting publisher is found: a poll a second; discovery takes the rest
 TRIES = 5
 NAN = math.nan
 GOING_ON = {State.RUN, State.DEGRADED, State.HOLD}
@@ -249,7 +250,7 @@ def _rival_states(bench, watch, contestant, rng):
     node.destroy_publisher(publisher)
     problem = _of_conflicting_publishers(reaction)
     if contestant.process.poll() is not None:
-        problem = 'the process ended under a rival of states'
+        problem = 'the process ended under a conflicting publisher of states'
     return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(contestant), reaction, FOUND,
                   _missed(bench, contestant.name) - before, problem)
 
