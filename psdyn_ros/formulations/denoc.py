@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.errors import StateError
-from .legs import actuated_positions, close, hat, leg_pose
+from .legs import actuated_positions, close, leg_pose
+from .screws import hat
 
 LOST = 1e-20       # delta_i, relative to the square of the joint's twist, below which nothing of it is left
 WORST_CONDITION = 1e12  # of Phi_tot

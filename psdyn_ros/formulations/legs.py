@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.errors import LoopClosureError
+from .screws import hat
 
 CLOSED = 1e-9     # gap [m and rad] that is left where Newton's method has converged to a closed pose
 CONVERGED = 1e-13  # last step [rad or m]
@@ -84,11 +85,6 @@ class LegPose(NamedTuple):
     """(3,), end effector."""
     R_E: np.ndarray
     """(3, 3), its axes."""
-
-
-def hat(a):
-    """Return the matrix (3, 3) of the cross product a x."""
-    return np.array(((0.0, -a[2], a[1]), (a[2], 0.0, -a[0]), (-a[1], a[0], 0.0)))
 
 
 def leg_pose(leg, theta):

@@ -7,7 +7,8 @@ block A_ij where body j carries body i, N_d the joint twists p_i on its diagonal
 import numpy as np
 
 from ..denoc import mass_matrix, transport
-from .mechanism import DoesNotApply, hat
+from ..screws import hat
+from .mechanism import DoesNotApply
 
 
 class Tree:

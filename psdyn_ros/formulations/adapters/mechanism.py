@@ -15,6 +15,7 @@ import numpy as np
 from ...model.errors import LoopClosureError
 from ...model.mechanism.description import IDENTITY, SLIP_VELOCITY, Pose
 from ...model.mechanism.tree import build_tree
+from ..screws import hat
 from ..titop.dual_vectors import rotation_vector
 
 STEP = 1e-30        # of the complex-step derivative
@@ -360,11 +361,6 @@ def independent_rows(K, count):
         left = left - np.outer(left @ direction, direction)
         rows.append(row)
     return rows
-
-
-def hat(a):
-    """Return the matrix (3, 3) of the cross product a x."""
-    return np.array(((0, -a[2], a[1]), (a[2], 0, -a[0]), (-a[1], a[0], 0)))
 
 
 def turn(axis, angle):

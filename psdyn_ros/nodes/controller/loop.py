@@ -210,9 +210,10 @@ class ControlLoop:
 
 
 class DeferredLog:
-    """Lines that are logged between cycles: a call costs an append; beyond WAITING of them the oldest are lost.
+    """Lines that are logged between cycles: a call costs an append; beyond WAITING of them the oldest are lost, which
+    is said in their place.
 
-    write  function that logs a line; it gets what the call got
+    write  function that logs a line; it gets what the call got: level, text
     """
 
     def __init__(self, write):
@@ -225,8 +226,11 @@ class DeferredLog:
         self._lines.append(line)
 
     def flush(self):
-        """Write the oldest line; to be a chore."""
-        if self._lines:
+        """Write the oldest line, or how many before it were lost; to be a chore."""
+        if self.lost:
+            self._write('warn', f'{self.lost} lines of the log are lost: too many at once')
+            self.lost = 0
+        elif self._lines:
             self._write(*self._lines.popleft())
 
     def flush_all(self):

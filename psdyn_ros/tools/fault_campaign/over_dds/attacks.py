@@ -1,5 +1,5 @@
-"""What others on the graph may do to a controller while it moves a machine: publish as well, flood, set parameters, change
-the clock."""
+"""What others on the graph may do to a controller while it moves a machine: other publishers, floods, parameters, the
+clock."""
 
 import math
 import signal
