@@ -178,6 +178,23 @@ class Operator:
 
     # who is there
 
+    def wait_for_graph(self):
+        """Serve the node until nobody has come or gone for the time in which a node reports, or until the timeout.
+
+        Of a node that was just found its name and its other topics may follow later, on a busy computer by seconds.
+        """
+        known, since = None, 0.0
+
+        def is_settled():
+            nonlocal known, since
+            graph = (sorted(self.node.get_node_names_and_namespaces()), self.node.count_publishers('/diagnostics'),
+                     self.node.count_publishers('joint_states'))
+            if graph != known:
+                known, since = graph, time.monotonic()
+            return time.monotonic() >= since + REPORT
+
+        self.until(is_settled, self.timeout + REPORT)
+
     def has_controller(self):
         """Return whether the controller offers its services."""
         return f'{self.controller}/{LIFECYCLE}' in self._services()
@@ -220,11 +237,6 @@ class Operator:
         reporters = {f'{each.node_namespace.rstrip("/")}/{each.node_name}'
                      for each in self.node.get_publishers_info_by_topic('/diagnostics')}
         return {name for name in reporters if name.startswith(inside) or UNKNOWN in name} - self._heard()
-
-    def unheard(self):
-        """Return the other nodes of this namespace that have not reported: what they publish may not be known yet."""
-        return {f'{namespace.rstrip("/")}/{name}' for name, namespace in self.node.get_node_names_and_namespaces()
-                if namespace == self.node.get_namespace() and name != self.node.get_name()} - self._heard()
 
     def _heard(self):
         return {status.hardware_id for status in self.statuses.values()}

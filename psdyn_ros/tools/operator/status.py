@@ -22,10 +22,8 @@ def status(operator):
     """
     states = []
     operator.node.create_subscription(JointState, 'joint_states', states.append, 1)
-    # each node reports once a second by default: all of them are waited for; on a busy computer for longer
-    operator.until(lambda: False, REPORT)
+    operator.wait_for_graph()
     operator.until(lambda: states or not operator.node.count_publishers('joint_states'))
-    operator.until(lambda: not operator.unheard(), REPORT)
     operator.until(lambda: not operator.silent())
     lines, worst = [], 'ok'
     if operator.until(operator.has_controller, REPORT):

@@ -25,6 +25,7 @@ from psdyn_ros.tools.demo.demo_safety import WIDEST_TIMEOUTS, safety_text  # noq
 from psdyn_ros.tools.demo.machine_run import PAUSE  # noqa: E402
 from psdyn_ros.tools.demo.processes import NodeProcesses  # noqa: E402
 from psdyn_ros.tools.demo.session import own_node  # noqa: E402
+from psdyn_ros.tools.operator import session  # noqa: E402
 from psdyn_ros.tools.operator.session import Operator  # noqa: E402
 from psdyn_ros.tools.operator.status import joint_text  # noqa: E402
 from psdyn_ros.validation.bags.recording import joint_series, read_messages  # noqa: E402
@@ -181,6 +182,19 @@ def test_diagnostics_of_another_namespace_are_left_out(namespace, kept):
     operator._keep_diagnostics(DiagnosticArray(status=[
         DiagnosticStatus(name='controller: control', hardware_id=operator.controller)]))
     assert operator.reports == 1
+
+
+def test_a_node_that_is_found_late_is_waited_for(monkeypatch):
+    now, publishers = [0.0], {'/diagnostics': (2.0, 2.4), 'joint_states': (2.2,)}     # s in which they are found
+    monkeypatch.setattr(session.time, 'monotonic', lambda: now[0])
+    node = SimpleNamespace(
+        get_node_names_and_namespaces=lambda: [('simulator', '/crane')] if now[0] > 2.1 else [],
+        count_publishers=lambda topic: sum(now[0] > found for found in publishers[topic]))
+    operator = Operator.__new__(Operator)
+    operator.node, operator.timeout = node, 10.0
+    operator._spin_once = lambda timeout_sec: now.__setitem__(0, now[0] + timeout_sec)
+    operator.wait_for_graph()
+    assert now[0] == pytest.approx(2.4 + session.REPORT, abs=2 * session.TURN)
 
 
 def test_rounding_of_a_position_prints_as_zero():
