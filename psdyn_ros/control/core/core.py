@@ -74,7 +74,7 @@ class ControlCore:
         law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay, law.speed_change_time)
         self.checks = {kind: kind(config, law) for kind in (*CHECKS, *config.checks)}
         self.states = SafetyStates(declaration, config.period, fault_table(config.checks))
-        self._situation = CheckInputs(config, law, self.states)
+        self._situation = CheckInputs(config, law)
         self._runner = CheckRunner(tuple(self.checks.values()), self.states, self._situation)
         self.inputs = Inputs(config, self.checks, self._runner, self.states, on_jump=self._rebase)
         self.selector = OutputSelector(config, law, self.inputs, self.checks, self._runner)
@@ -297,6 +297,7 @@ class ControlCore:
             self.states.report(clock, 'output_lost', FAIL, f'no output for {self._overruns.watch.gap / 1e6:.1f} ms, '
                                                            'and a measured state that is not valid')
             state = self.states.step(clock)
+        self._situation.state = state
         if state is not self._state or valid is not self._state_valid:
             self._change_state(state, valid, clock)
         if self.selector.mode is AT_SAFE:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..monitors.check import When
+from ..monitors.actuator_motion import ActuatorMotion
+from ..monitors.check import State, When
 from ..monitors.clock import ClockCheck
 from ..monitors.emergency_stop import EmergencyStopCheck
 from ..monitors.pressures import PressureCheck
@@ -48,7 +49,7 @@ class Inputs:
     def __init__(self, config, checks, runner, states, on_jump):
         self.state_check, self.pressure_check = checks[StateChecks], checks[PressureCheck]
         self._emergency_stop, self._clock_check = checks[EmergencyStopCheck], checks[ClockCheck]
-        self._clocks = self._clock_check.watch
+        self._clocks, self._motion = self._clock_check.watch, ActuatorMotion(config.machine)
         self._runner, self._states, self._on_jump = runner, states, on_jump
         self.now = self.clock = 0
         self.pressures = self.supply = None
@@ -74,6 +75,7 @@ class Inputs:
         seen = self._runner.inputs
         self.now = seen.now = now
         self.clock = seen.clock = self._clocks.clock
+        seen.state = self._states.state
         if jump:
             self._rebase(jump)
         return self.clock
@@ -102,7 +104,9 @@ class Inputs:
             self._epoch = stamp
         seen = runner.inputs
         self.time = seen.time = 1e-9 * (stamp - self._epoch)
-        seen.x, seen.xd, seen.stamp, seen.measured = measured.x, measured.xd, stamp, clock - max(ros_now - stamp, 0)
+        seen.x, seen.xd = x, xd = measured.x, measured.xd
+        seen.positions, seen.rates = self._motion.read(x, xd)
+        seen.stamp, seen.measured = stamp, clock - max(ros_now - stamp, 0)
         runner.run(When.STATE)
         return ''
 
@@ -148,6 +152,7 @@ class CheckInputs:
     Of the last accepted state:
 
     x, xd           (dof,) m and rad, m/s and rad/s; None before the first
+    positions, rates  (actuators,) the same of the actuators
     stamp           ns on the clock of stamps; 0 before the first
     measured        ns on the clock of ages
     time            s on the clock of trajectories
@@ -166,15 +171,16 @@ class CheckInputs:
     reference_rate  (dof,) velocity of the reference, zero where none is followed
     command         (actuators,) last output, in the unit of each interface; NaN: left out
     clamped         how often outputs were beyond their limit or rate, since the start
+    state           `State` as of the last cycle
     """
 
-    def __init__(self, config, law, states):
+    def __init__(self, config, law):
         self.machine, self.declaration, self.hydraulics = config.machine, config.declaration, config.hydraulics
-        self.period, self.law, self._states = config.period, law, states
+        self.period, self.law, self.state = config.period, law, State.STANDBY
         self.publishing = self.under_law = self.streaming = False
         self.now = self.clock = self.stamp = self.measured = self.pressure_stamp = self.clamped = 0
         self.time = 0.0
-        self.x = self.xd = self.pressures = self.supply = self.desired = None
+        self.x = self.xd = self.positions = self.rates = self.pressures = self.supply = self.desired = None
         self.reference_rate = np.zeros(config.machine.dof)
         self.command = np.full(len(config.machine.actuators), np.nan)
         self._oldest = config.declaration.timeouts.stopping_ns
@@ -193,11 +199,6 @@ class CheckInputs:
     def stream_age(self):
         """s since the last streamed point; 0 where none is streamed."""
         return self.law.reference.stream_age(self.time) if self.streaming else 0.0
-
-    @property
-    def state(self):
-        """`State` as of the last cycle."""
-        return self._states.state
 
 
 class CheckRunner:

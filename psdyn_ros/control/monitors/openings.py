@@ -52,7 +52,7 @@ class OpeningCheck(Check):
         if not np.isfinite(command).all():
             return      # it does not pass the gate
         law, t, further = self._law, inputs.time, inputs.time != self._time
-        self._set_motion(inputs.x, inputs.xd, t + inputs.age + law.lag + 0.5 * self._period)
+        self._set_motion(inputs, t + inputs.age + law.lag + 0.5 * self._period)
         asked = law.rod_speeds(command)
         self._worst, off = kernels.restrain_speeds(self._buffer, law.flow_gains, law.feedforward_scale, asked,
                                                    inputs.state is State.STOPPING)
@@ -62,10 +62,10 @@ class OpeningCheck(Check):
         wrong = rows[speeds[rows] != asked[rows]]
         command[wrong] = law.openings(speeds)[wrong]
 
-    def _set_motion(self, x, xd, ahead):
+    def _set_motion(self, inputs, ahead):
         """Set what was measured, and the reference now and at a time ahead [s]."""
         motion, of, (desired, rate, _) = self._range.motion, self._motion, self._law.desired
-        motion[kernels.MEASURED], motion[kernels.MEASURED_RATE] = of.positions(x), of.rates(x, xd)
+        motion[kernels.MEASURED], motion[kernels.MEASURED_RATE] = inputs.positions, inputs.rates
         motion[kernels.REFERENCE], motion[kernels.REFERENCE_RATE] = of.positions(desired), of.rates(desired, rate)
         motion[kernels.AHEAD_RATE] = of.rates(*self._law.reference.ahead(ahead)[:2])
 

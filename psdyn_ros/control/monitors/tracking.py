@@ -72,7 +72,7 @@ class TrackingCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        position, desired = self._motion.positions(inputs.x), self._motion.positions(self._law.desired[0])
+        position, desired = inputs.positions, self._motion.positions(self._law.desired[0])
         self.share, i, saturations = plausibility.worst_share(self._tolerance, self._law.saturations, position, desired)
         counted = saturations + inputs.clamped
         self.clipped = clipped = self._counted is not None and counted != self._counted
@@ -175,22 +175,23 @@ class EffortCheck(Check):
 
     def restrain(self, command, inputs):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
-        law, t, x = self._law, inputs.time, inputs.x
+        law, t, x, desired = self._law, inputs.time, inputs.x, self._law.desired
+        if inputs.state is State.STOPPING:
+            desired = self._believable(desired, x)
+        else:
+            self._errors = None
         self._range.ahead[:] = law.reference.ahead(t + LEAD)[2]
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, inputs.xd), law.effort_gains, law.feedforward_scale,
-            self._believable(law.desired, x, inputs.state is State.STOPPING), law.unknown_accelerations, command)
+            desired, law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0
         elif t != self._time:
             self._wrong += self._period * min(off, GROSS)
         self._worst, self._time = worst, t
 
-    def _believable(self, desired, x, stopping):
-        """Return the reference (3, dof) with the errors that count at x (dof,)."""
-        if not stopping:
-            self._errors = None
-            return desired
+    def _believable(self, desired, x):
+        """Return the reference (3, dof) of a stop with the errors that count at x (dof,)."""
         errors = desired[0] - x
         if self._errors is None:
             self._errors = errors
