@@ -51,11 +51,11 @@ bench:  ## compare our dynamics with Pinocchio and MuJoCo
 	@$(bootstrap) dev
 	@$(bin)/python -m bench $(ARGS)
 
-campaign:  ## every fault in every state, killed and stopped controllers: docs/reference/fault_report.md (an hour; ARGS="--short")
+campaign:  ## every fault in every state, killed and stopped controllers: docs/reference/fault_report.md (some hours; ARGS="--short")
 	@$(bootstrap) dev
 	@$(bin)/python -m psdyn_ros.tools.fault_campaign.campaign $(ARGS)
 
-calibration:  ## how far validate, compare and identify can be trusted: docs/reference/calibration.md (an hour; ARGS="--short")
+calibration:  ## how far validate, compare and identify can be trusted: docs/reference/calibration.md (some hours; ARGS="--short")
 	@$(bootstrap) dev
 	@$(bin)/python -m psdyn_ros.tools.studies.calibration_study $(ARGS)
 

@@ -16,7 +16,7 @@ RATES = 'Pinocchio rates by K + RNEA'
 STATES = 256
 VERIFIED = 1  # states of a chain: with 320 joints dense numpy takes seconds for each
 TRIANGLE, FOUR_BAR, SIX_LINK = 'cylinder triangles', 'four-bars', 'six-links'  # the kinds of chains
-NAMES = 'five_bar', 'pkm_2pur2rpu', 'excavator', 'delta_robot', 'stewart_platform'
+NAMES = 'five_bar', 'pkm_2pur2rpu', 'excavator', 'delta_robot', 'stewart_platform', 'rssr'
 
 
 def compare(name, rounds, slot):

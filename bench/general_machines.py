@@ -1,4 +1,4 @@
-"""Machines with loops of any kind: three of urdf/, two parallel robots, and chains of one loop module on another.
+"""Machines with loops of any kind: three of urdf/, three with rods that end in balls, and chains of modules.
 
 The competitors get the spanning tree (Pinocchio's parser) and one CONTACT_3D for each closure. For a revolute or a
 universal closure that leaves the axes out; on these machines they follow from the pins, as the accelerations, which
@@ -22,8 +22,8 @@ SIX_LINK = ('excavator', ('bucket', 'bucket_barrel', 'bucket_cylinder', 'rocker'
             'bucket_link')
 # states lie so far from the initial position [m, rad], and move that fast [m/s, rad/s]
 REACH = {'five_bar': (0.4, 0.5), 'pkm_2pur2rpu': (0.01, 0.05), 'excavator': (0.3, 0.2), 'four_bar': (0.5, 0.5),
-         'delta_robot': (0.35, 0.5), 'stewart_platform': (0.12, 0.3)}
-GENERATED = 'delta_robot', 'stewart_platform'      # by functions of these names of the tests
+         'delta_robot': (0.35, 0.5), 'stewart_platform': (0.12, 0.3), 'rssr': (0.4, 0.5)}
+GENERATED = 'delta_robot', 'stewart_platform', 'rssr'      # by functions of these names of the tests
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ GENERAL_BOUNDS = {
     ('pkm_2pur2rpu', 'native', HINTED): 1.0, ('pkm_2pur2rpu', 'python', HINTED): 1.0,
     ('pkm_2pur2rpu', 'python', OURS): 1.2,
     ('delta_robot', 'python', HINTED): 1.5, ('stewart_platform', 'python', HINTED): 1.5,
-    ('delta_robot', 'python', OURS): 3.0, ('stewart_platform', 'python', OURS): 3.0,
+    ('rssr', 'python', HINTED): 1.5,
+    ('delta_robot', 'python', OURS): 3.0, ('stewart_platform', 'python', OURS): 3.0, ('rssr', 'python', OURS): 3.0,
 }
 TRIANGLE_US = {'forward': 0.287, 'inverse': 0.18}  # of the crane, best round, before there were other loops
 

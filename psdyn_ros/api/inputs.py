@@ -21,11 +21,18 @@ if TYPE_CHECKING:
     from .manipulator import Manipulator
 
 FLOAT = np.dtype(float)
+CONTIGUOUS = (FLOAT.itemsize,)      # strides of a vector
 MOST_HINTS = 100        # sets of names kept; a caller that shuffles them must not fill the memory
 
 
+def readable(a: Any, b: Any, c: Any) -> bool:
+    """Return True for three vectors that the code of `compiled_for` may read: contiguous, of float64, not empty."""
+    return (type(a) is type(b) is type(c) is ndarray and a.dtype is b.dtype is c.dtype is FLOAT
+            and a.strides == b.strides == c.strides == CONTIGUOUS)
+
+
 def plain(a: Any, b: Any, c: Any) -> bool:
-    """Return True for three vectors that kernels are compiled for: contiguous, writeable, of float64."""
+    """Return True for three vectors that Numba takes without a new compilation: contiguous, writeable, of float64."""
     return (type(a) is type(b) is type(c) is ndarray and a.dtype is b.dtype is c.dtype is FLOAT
             and a.ndim == b.ndim == c.ndim == 1 and a.flags.carray and b.flags.carray and c.flags.carray)
 

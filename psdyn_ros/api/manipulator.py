@@ -36,8 +36,8 @@ from .inputs import (
     hint_of,
     one_vector,
     over_rows,
-    plain,
     position_of,
+    readable,
     required_forces,
     rows_of_cluster_joints,
     states,
@@ -175,13 +175,14 @@ class Manipulator:
         handle.let_efforts_act_on_coordinates()
         return handle
 
-    _forward = cached_property(lambda self: self._single(entry.forward_checked))
-    _inverse = cached_property(lambda self: self._single(entry.inverse_checked))
+    # kernel, buffers, entries of its result: an attribute of `self` takes a tenth of the kernel's time
+    _forward = cached_property(lambda self: (self._single(entry.forward_checked), self._tree, self._loops, self.dof))
+    _inverse = cached_property(lambda self: (self._single(entry.inverse_checked), self._tree, self._loops, self.dof))
     _forward_hinted = cached_property(lambda self: self._single(entry.forward_hinted, self.cluster_joint_rows))
     _inverse_hinted = cached_property(lambda self: self._single(entry.inverse_hinted, self.cluster_joint_rows))
 
     def _single(self, kernel: Any, *rows: Any) -> Any:
-        """Return a kernel of one state compiled for `plain` arrays, after the rows of a hint and its positions."""
+        """Return a kernel of one state compiled for `readable` arrays, after the rows of a hint and its positions."""
         vector = np.empty(0)
         return compiled_for(kernel, self._tree, self._loops, *((*rows, vector) if rows else ()), *4 * (vector,))
 
@@ -215,12 +216,13 @@ class Manipulator:
         less time from there, least from an array of float64, and the answer is the same.
         Raises ShapeError, NonFiniteError, UnknownNameError, UnreachableStrokeError, TogglePointError.
         """
-        if base is wrenches is joint_efforts is None and compiled and plain(x, xd, f):
-            xdd = empty(self.dof)
-            if positions is None or self._loops is None:
-                status = self._forward(self._tree, self._loops, x, xd, f, xdd)
+        if base is wrenches is joint_efforts is None and compiled and readable(x, xd, f):
+            forward, tree, loops, dof = self._forward
+            xdd = empty(dof)
+            if positions is None or loops is None:
+                status = forward(tree, loops, x, xd, f, xdd)
             else:
-                status = self._forward_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, f, xdd)
+                status = self._forward_hinted(self._hinted, loops, *hint_of(self, positions), x, xd, f, xdd)
             if status == OK:
                 return xdd
         arrays = states(self, batch=True, x=x, xd=xd, f=f)
@@ -245,12 +247,13 @@ class Manipulator:
         Arguments and errors as `forward_dynamics`; coordinates of a floating base that a `BaseDrive` frees accelerate
         as they then do.
         """
-        if base is wrenches is joint_efforts is None and compiled and plain(x, xd, xdd):
-            f = empty(self.dof)
-            if positions is None or self._loops is None:
-                status = self._inverse(self._tree, self._loops, x, xd, xdd, f)
+        if base is wrenches is joint_efforts is None and compiled and readable(x, xd, xdd):
+            inverse, tree, loops, dof = self._inverse
+            f = empty(dof)
+            if positions is None or loops is None:
+                status = inverse(tree, loops, x, xd, xdd, f)
             else:
-                status = self._inverse_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, xdd, f)
+                status = self._inverse_hinted(self._hinted, loops, *hint_of(self, positions), x, xd, xdd, f)
             if status == OK:
                 return f
         arrays = states(self, batch=True, x=x, xd=xd, xdd=xdd)
@@ -334,10 +337,7 @@ class Manipulator:
         return map_at(self, x)
 
     def mass_matrix(self, x: Vector) -> Array:
-        """Return M (dof, dof) with generalized_forces = M xdd + bias; symmetric positive definite.
-
-        (N, dof, dof) for rows of positions.
-        """
+        """Return M (dof, dof), for rows (N, dof, dof): generalized_forces = M xdd + bias; positive definite."""
         x, = states(self, batch=True, x=x)
         if x.ndim == 2:
             return over_rows(self.mass_matrix, (self.dof, self.dof), x)

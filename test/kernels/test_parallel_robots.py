@@ -1,4 +1,4 @@
-"""The delta robot and the Stewart platform against the independent engine."""
+"""Delta robot, Stewart platform and RSSR against the independent engine."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ from conftest import thorough
 from support.cases import Case
 from support.general_machines import general_state
 from support.machines import load
-from support.parallel_robots import delta_robot, stewart_platform
+from support.parallel_robots import delta_robot, rssr, stewart_platform
 from support.witnesses.general_oracle import GeneralOracle
 from test_dynamics import CLOSE, disagreements, round_trip
 
-ROBOTS = {'delta': (delta_robot(), 3, 18), 'stewart': (stewart_platform(), 6, 21)}
+ROBOTS = {'delta': (delta_robot(), 3, 18), 'stewart': (stewart_platform(), 6, 21), 'rssr': (rssr(), 1, 4)}
 
 
 @pytest.mark.parametrize('name', thorough([*ROBOTS], 1))
@@ -29,7 +29,7 @@ def test_agrees_with_the_independent_engine(name, rng):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('name', ROBOTS)
+@pytest.mark.parametrize('name', ('delta', 'stewart'))
 def test_legs_are_eliminated_within_their_own_rows(name):
     """Two joints of each of five legs in three rows; five joints are left for the five rows that are left."""
     machine, *_ = ROBOTS[name]

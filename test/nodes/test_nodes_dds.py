@@ -16,7 +16,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from support.nodes.graph import SLOW_CLOCK, START_UP, graph  # noqa: E402
+from support.nodes.graph import END, SLOW_CLOCK, START_UP, graph  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
 from test_conversions import BAD_STATES, taken  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
@@ -397,7 +397,7 @@ def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, case):
         process = g.start(name, *MACHINE)
         g.until(lambda: g.reports, START_UP)
         process.send_signal(number)
-        g.until(lambda: process.poll() is not None, 5.0)
+        g.until(lambda: process.poll() is not None, END)
         assert process.returncode == 0
         assert 'Traceback' not in g.said(name) and 'Error' not in g.said(name)
 

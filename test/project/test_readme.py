@@ -42,6 +42,13 @@ PACKAGE = ROOT / 'psdyn_ros'
 ROOMS = sorted(page.parent for page in PACKAGE.rglob('README.md') if page.parent.name != 'cli')
 
 
+def test_every_room_has_a_page_of_at_most_60_lines():
+    rooms = {path.parent for path in PACKAGE.glob('*/**/__init__.py')}
+    assert rooms - {page.parent for page in PACKAGE.rglob('README.md')} == set()
+    pages = [path for path in PACKAGE.rglob('README.md') if '__pycache__' not in path.parts]
+    assert {page: count for page in pages if (count := len(page.read_text().splitlines())) > 60} == {}
+
+
 @pytest.mark.parametrize('room', ROOMS, ids=lambda room: room.relative_to(PACKAGE).as_posix())
 def test_readme_of_a_room_names_its_files(room):
     named = re.findall(r'`(?:\w+/)*(\w+)(?:\.py)?`', (room / 'README.md').read_text())

@@ -1,7 +1,7 @@
-"""Parallel robots whose legs end in balls, as URDF text: the delta robot and the Stewart platform 6-UPS.
+"""Mechanisms whose rods end in balls, as URDF text: delta robot, Stewart platform 6-UPS, spatial four-bar RSSR.
 
-The spanning tree carries the platform on the first leg, by a ball of three crossed pins; spherical closures tie the
-other legs to it. All joints are at zero in the initial pose, in which the platform is level.
+The spanning tree carries the platform of a robot on the first leg, by a ball of three crossed pins; spherical closures
+tie the other legs to it. All joints are at zero in the initial pose, in which the platform is level.
 """
 
 from math import pi
@@ -64,6 +64,27 @@ def stewart_platform(reach=0.2):
     return _machine('stewart', elements, names)
 
 
+def rssr(reach=0.6):
+    """Return the spatial four-bar: a crank, driven within `reach` [rad], a rod, and a rocker about another axis.
+
+    The rod stands on the crank by a universal joint, so that it cannot spin: 4 joints, 3 equations, one coordinate.
+    """
+    crank_end, rocker_at, rocker_end = np.array((0.25, 0.0, 0.1)), np.array((0.8, 0.3, 0.0)), np.array((0.0, 0.1, 0.5))
+    rod = rocker_at + rocker_end - crank_end
+    length = np.linalg.norm(rod)
+    elements = [
+        urdf.link('base_link', 20, (0, 0, 0), np.diag((1, 1, 2))),
+        urdf.joint('crank', 'revolute', 'base_link', 'crank_link', (0, 0, 0), (0, 0, 0), (0, 0.6, 0.8),
+                   (-reach, reach)),
+        urdf.link('crank_link', 3, 0.5 * crank_end, np.diag((0.01, 0.03, 0.03))),
+        *_universal('rod', 'crank_link', crank_end, rod, WIDE),
+        urdf.link('rod', 2, (0, 0, length / 2), np.diag((0.08, 0.08, 0.001))),
+        urdf.joint('rocker', 'revolute', 'base_link', 'rocker_link', rocker_at, (0, 0, 0), (1, 0, 0), WIDE),
+        urdf.link('rocker_link', 4, 0.5 * rocker_end, np.diag((0.09, 0.09, 0.01))),
+        _spherical('ball', 'rod', (0, 0, length), 'rocker_link', rocker_end)]
+    return _machine('rssr', elements, ['crank'])
+
+
 def _universal(name, parent, point, direction, limit):
     """Write a universal joint on a link whose axes are the base's, to a link `name` whose z is `direction`."""
     rotation = _along(direction)
@@ -77,8 +98,7 @@ def _universal(name, parent, point, direction, limit):
 def _ball(link, point, direction, on_platform, carries):
     """Write the ball between a link, whose z is `direction`, and a point of the platform, whose axes are the base's."""
     if not carries:
-        ends = (link, point, (0, 0, 0), (0, 0, 1)), ('platform', on_platform, (0, 0, 0), (0, 0, 1))
-        return [urdf.constraint(f'{link}_ball', *ends).replace('type="revolute"', 'type="spherical"', 1)]
+        return [_spherical(f'{link}_ball', link, point, 'platform', on_platform)]
     placed = np.eye(4)
     placed[:3, :3], placed[:3, 3] = _along(direction).T, point
     to_centre = np.eye(4)
@@ -89,6 +109,11 @@ def _ball(link, point, direction, on_platform, carries):
                   urdf.link(child)]
         link, frame = child, np.eye(4)
     return [*parts, urdf.fixed('ball', 'platform', to_centre)]
+
+
+def _spherical(name, link, point, other, other_point):
+    ends = (link, point, (0, 0, 0), (0, 0, 1)), (other, other_point, (0, 0, 0), (0, 0, 1))
+    return urdf.constraint(name, *ends).replace('type="revolute"', 'type="spherical"', 1)
 
 
 def _along(direction):

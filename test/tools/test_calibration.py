@@ -120,3 +120,22 @@ def test_tasks_are_every_case_in_each_layout_that_can_show_it():
     assert all(task.layout.pressures in CASES[task.case].layouts
                for task in tasks if task.case != HEALTHY)
     assert {task.case for task in tasks} == set(CASES) and len({task.seed for task in tasks}) == len(tasks)
+
+
+def test_run_that_was_ended_goes_on_where_it_ended(tmp_path):
+    done = []
+
+    def outcome(task, folder):
+        done.append(task)
+        return made_up(count=1)[0]
+    job = outcome, Task(0, 1, LAYOUTS[0])
+    assert study._kept(job, tmp_path, tmp_path, -1.0) is None and not done
+    first = study._kept(job, tmp_path, tmp_path, math.inf)
+    assert study._kept(job, tmp_path, tmp_path, -1.0) == first and len(done) == 1
+
+
+def test_page_of_a_part_says_how_much_was_run():
+    part = results()._replace(planned=(80, 40, 30))
+    assert 'Only a part was run' in page(judged(part), part) and '20 of 30\nbags for the payload' in page(
+        judged(part), part)
+    assert 'Only a part' not in page(judged(results()), results())

@@ -1,4 +1,4 @@
-"""The study of tracking: its bounds on references the gains were not tuned on, and that it notices what misses them."""
+"""The studies of tracking and of a hanging load: their bounds, and that they notice what misses them."""
 
 from dataclasses import replace
 
@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records
+from psdyn_ros.control.laws.passive_states import ESTIMATED, MEASURED, RESTING
 from psdyn_ros.control.reference.trajectory import Waypoints
+from psdyn_ros.tools.studies import hanging_runs
+from psdyn_ros.tools.studies import hanging_study as hanging
 from psdyn_ros.tools.studies import tracking_study as tracking
+from psdyn_ros.tools.studies.hanging_runs import RIGHT, Outcome, Pendulum, swing_period
 from psdyn_ros.tools.studies.tracking_runs import (
     CORNERS,
     EXACT,
@@ -149,3 +153,73 @@ def test_pid_has_a_margin_of_two_where_it_was_tuned():
 @pytest.mark.slow
 def test_gains_far_too_high_are_seen_to_be_unstable():
     assert swing(run(Case(PID, louder=4.0, rest=1.0))).max() > 2.0 * tracking.STEADY
+
+
+# a hanging load
+
+
+@pytest.mark.long
+def test_the_short_study_of_a_hanging_load_meets_every_bound(tmp_path, capsys):
+    assert hanging.main(['--short', '--processes', '1', '--output', str(tmp_path)]) == 0
+    page = (tmp_path / 'hanging.md').read_text()
+    assert page in capsys.readouterr().out
+    assert page.count('| pass |') == 16 and 'missed' not in page and 'nan' not in page
+
+
+def outcome(rms=1e-4, swing=0.0, later=0.0, sound=True):
+    """An `Outcome` whose load swings by so much [degrees] in its first period, and later."""
+    time = np.arange(0.0, 4.0 * swing_period(), 0.02)
+    return Outcome(np.full(4, rms), np.radians(np.where(time < swing_period(), swing, later)), time, 1.0, sound)
+
+
+def hanging_results(**changed):
+    """Those of a study that meets every bound; changed: outcomes of some rows."""
+    found = {'exact': [outcome()], 'corners': [outcome(1e-3)], 'left none': [outcome(swing=20.0, later=20.0)],
+             'left zvd': [outcome(later=0.5)], 'left wrong': [outcome(later=3.0)],
+             'released': [outcome(swing=10.0, later=4.0)]}
+    return {(what, MEASURED): row for what, row in (found | changed).items()}
+
+
+@pytest.mark.parametrize('changed, missed', [
+    ({}, []),
+    ({'exact': [outcome(), outcome(3.1e-4)]}, ['exact']),
+    ({'corners': [outcome(1.6e-3)]}, ['corners']),
+    ({'left zvd': [outcome(later=1.1)]}, ['left zvd']),
+    ({'left wrong': [outcome(later=4.1)]}, ['left wrong']),
+    ({'released': [outcome(swing=10.0, later=5.1)]}, ['released']),
+    ({'released': [outcome(swing=10.2, later=4.0)]}, ['released']),
+    ({'released': [outcome(swing=10.0, later=4.0, sound=False)]}, ['released']),
+    ({'exact': [outcome(sound=False)]}, ['exact']),
+])
+def test_a_study_of_a_hanging_load_reports_missed_bounds(changed, missed):
+    texts = {what: text for what, (text, _) in (hanging.TRACKING | hanging.LEFT).items()} | hanging.DAMPED
+    found = [row.what for row in hanging.judged(hanging_results(**changed)) if not row.met]
+    assert found == [texts[what] for what in missed]
+
+
+def test_assumed_rest_is_judged_by_stops_alone():
+    table = {('exact', RESTING): [outcome(1.0)], ('corners', RESTING): [outcome(sound=False)]}
+    assert [row.met for row in hanging.judged(table)] == [True, False]
+
+
+def test_every_corner_and_pendulum_is_run():
+    table = hanging.cases()
+    for source in (MEASURED, ESTIMATED, RESTING):
+        assert {case.mismatch for case in table['corners', source]} == set(CORNERS)
+    assert {case.pendulum for case in table['left wrong', MEASURED]} == {hanging.SHORT, hanging.LONG}
+    assert len({case.pendulum for case in table['released, pendulums', MEASURED]}) == 8
+    assert all(case.late == 3 and case.damped for case in table['released, corners', MEASURED])
+
+
+def test_the_model_of_a_hanging_load_is_as_wrong_as_its_case():
+    case = hanging_runs.Case(mismatch=CORNERS[5], pendulum=Pendulum(0.8, 1.2, 0.5))
+    wrong, true = hanging_runs.believing(case), hanging_runs.config()
+    rope = [c.machine.link_pose(c.machine.initial_position, 'load')[2, 3]
+            - c.machine.link_pose(c.machine.initial_position, 'tcp')[2, 3] for c in (wrong, true)]
+    assert rope[0] == pytest.approx(1.2 * rope[1], abs=0.02) and rope[1] == pytest.approx(-1.65, abs=0.01)
+    assert wrong.hydraulics.cylinders['slew'].bore == pytest.approx(true.hydraulics.cylinders['slew'].bore * 0.95**0.5)
+    total = true.machine.total_mass
+    assert hanging_runs.crane(1.1).total_mass == pytest.approx(1.1 * total)
+    assert hanging_runs.crane(1.0, Pendulum(mass=0.8)).total_mass == pytest.approx(total - 0.2 * 279.0)
+    joints = wrong.machine.machine.description.joints
+    assert [joints[name].damping for name in ('hook_pitch', 'hook_roll')] == [12.5, 12.5] and case.pendulum != RIGHT

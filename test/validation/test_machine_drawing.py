@@ -12,7 +12,9 @@ from support.machines import URDF
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.mechanism.urdf import read
+from psdyn_ros.validation.diagnosis.diagnosis import Cause
 from psdyn_ros.validation.report.machine_drawing import MAX_GHOSTS, View, _start, draw, motion_picture, shapes_of
+from psdyn_ros.validation.report.validation_report import suspected_links
 from psdyn_ros.view.motion import simulated_motion
 
 MACHINES = ('hiab_xs031', 'excavator', 'five_bar', 'pkm_2pur2rpu', 'loader_crane', 'delta')
@@ -106,3 +108,20 @@ def test_shapes_are_where_their_origin_says():
     assert tuple(box.color) == (1, 0, 0, 1)
     assert np.hypot(*cylinder.points[:, :2].T) == pytest.approx(0.5) and np.ptp(cylinder.points[:, 2]) == 2.0
     assert np.linalg.norm(sphere.points, axis=1) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize('kind, about, links', [
+    ('sensor_offset', 'tilt_cylinder', ('tilt_barrel_link', 'tilt_rod_link')),
+    ('payload', 'tcp', ('tcp',)), ('encoder_scale', 'slew', ('pillar',)),
+    ('delay', '/simulator/hydraulic_telemetry', ()),
+    ('base_tilt', 'base', ('base_link',))])
+def test_part_that_is_suspected_is_outlined(kind, about, links):
+    crane = machine('hiab_xs031')
+    cause = Cause(kind, about, 0.9, 0.8, 1.0, 1.0, 0.1, '1', '')
+    marked = suspected_links(crane, cause)
+    assert marked == links
+    motion = there_and_back(crane, (0.0, 0.1, 0.1, 0.2))
+    plain, found = (motion_picture(crane, motion, '', some, 'suspected').axes[0] for some in ((), marked))
+    said = [text.get_text() for text in found.get_legend().get_texts()]
+    assert ('suspected' in said) == bool(marked)
+    assert len(found.patches) + len(found.lines) > len(plain.patches) + len(plain.lines) or not marked

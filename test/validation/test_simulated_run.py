@@ -21,21 +21,28 @@ COMMANDED = """time,slew,lift_cylinder,tilt_cylinder,telescope
 """
 
 
-@pytest.fixture
-def commands(tmp_path):
-    path = tmp_path / 'commands.csv'
+@pytest.fixture(scope='module')
+def commands(tmp_path_factory):
+    path = tmp_path_factory.mktemp('input') / 'commands.csv'
     path.write_text(COMMANDED)
     return path
+
+
+@pytest.fixture(scope='module')
+def simulated(tmp_path_factory, commands):
+    """(outcome, bag) of a second."""
+    bag = tmp_path_factory.mktemp('simulated') / 'bag'
+    return simulate_into_bag('hiab_xs031', commands, bag, Run(duration=1.0), quiet=True), bag
 
 
 def contents(bag):
     return read_messages(bag, (STATES, TRUTH, DYNAMICS, COMMANDS, TELEMETRY))
 
 
-def test_the_bag_holds_what_happened(tmp_path, commands):
-    outcome = simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', Run(duration=1.0), quiet=True)
+def test_the_bag_holds_what_happened(simulated):
+    outcome, bag = simulated
     assert outcome.simulated == pytest.approx(1.0) and not outcome.fault
-    messages = contents(tmp_path / 'bag')
+    messages = contents(bag)
     assert {len(rows) for rows in messages.values()} == {101} and outcome.messages == 505
     crane = load(find_machine('hiab_xs031'))
     stamps = [row.header.stamp.sec * SECOND + row.header.stamp.nanosec for row in messages[TRUTH]]
@@ -61,15 +68,15 @@ def test_the_bag_holds_what_happened(tmp_path, commands):
     np.testing.assert_array_equal(command.effort, [800.0, np.nan, np.nan, np.nan])
 
 
-def test_the_report_shows_commands_motion_and_pressures(tmp_path, commands):
-    outcome = simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', Run(duration=1.0), quiet=True)
+def test_the_report_shows_commands_motion_and_pressures(simulated):
+    outcome, bag = simulated
     page = outcome.report.read_text()
-    assert outcome.report == tmp_path / 'bag' / 'report.html' and '1.000 s simulated.' in page
+    assert outcome.report == bag / 'report.html' and '1.000 s simulated.' in page
     for cell in outcome.table[2]:       # of the lift cylinder
         assert f'<td>{cell}</td>' in page
-    assert page.count('<iframe') == 1 and (tmp_path / 'bag' / 'playback.html').is_file()
+    assert page.count('<iframe') == 1 and (bag / 'playback.html').is_file()
     for name in ('motion.png', 'actuators.png', 'pressures.png'):
-        assert (tmp_path / 'bag' / name).read_bytes().startswith(b'\x89PNG')
+        assert (bag / name).read_bytes().startswith(b'\x89PNG')
 
 
 @pytest.mark.long
@@ -136,10 +143,8 @@ def test_a_plant_that_cannot_go_on_ends_the_run_with_one_and_can_be_replayed(tmp
     assert len(truth) < 800 and np.isfinite([row.position for row in truth]).all()
 
 
-def test_a_bag_is_never_overwritten(tmp_path, commands, capsys):
-    bag = tmp_path / 'recorded'
-    bag.mkdir()
-    simulate_into_bag('hiab_xs031', commands, bag, Run(duration=0.1), quiet=True)
+def test_a_bag_is_never_overwritten(simulated, commands, capsys):
+    _, bag = simulated
     before = {path: path.read_bytes() for path in bag.iterdir()}
     assert cli.main(['simulate', 'hiab_xs031', '--input', str(commands), '--output', str(bag)]) == 2
     assert 'will not be overwritten' in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """What a verdict says beside PASS and FAIL: too little motion, clear causes, units, and what `identify` refuses."""
 
 import json
+from itertools import count
 
 import numpy as np
 import pytest
@@ -94,6 +95,22 @@ def test_units_that_look_wrong_come_first_and_stop_causes(bags, capsys):
     shown = capsys.readouterr().out
     assert shown.startswith(f'{FAIL}: pressures: up to ') and 'in bar?' in shown.splitlines()[0]
     assert 'causes are looked for once they are right' in shown
+
+
+def test_page_terminal_and_json_say_when_the_effort_was_wrong(tmp_path, capsys):
+    row = count()
+
+    def wrong_for_4_s(pressures):
+        if 1000 <= next(row) < 1400:
+            pressures[1, 0] += 5e6
+    bag = write_swinging(tmp_path / 'a.mcap', seconds=SECONDS, change=wrong_for_4_s)
+    assert main(['validate', str(bag), '--urdf', 'hiab_xs031', '--output', str(tmp_path / 'page')]) == 1
+    shown, said = capsys.readouterr().out, json.loads((tmp_path / 'page' / 'validation.json').read_text())
+    when, = said['when']
+    (begin, end), = when['spans']
+    assert when['actuator'] == 'tilt_cylinder' and abs(begin - 10.0) <= 1.0 and abs(end - 14.0) <= 1.0
+    assert when['text'] in shown and when['text'] in (tmp_path / 'page' / 'report.html').read_text()
+    assert sum(when['regimes'].values()) == pytest.approx(1.0)
 
 
 def test_exchanged_ports_are_named_first(bags):

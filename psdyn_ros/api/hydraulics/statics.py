@@ -279,13 +279,14 @@ class NaturalModes(Result):
     """(actuators,) [N/m, N m/rad] of oil and brakes; infinite where an axis is locked."""
 
 
-def natural_modes(manipulator, hydraulics, axes, cylinders, supply, x, *, fluid=None, geometric=True, base=None,
-                  wrenches=None):
+def natural_modes(manipulator, hydraulics, axes, cylinders, supply, x, *, fluid=None, geometric=True, mass=None,
+                  base=None, wrenches=None):
     """Return the `NaturalModes` at rest at x with closed valves: the generalised eigenproblem of stiffness and mass.
 
     fluid: its pressures matter where there is air in the oil; by default those of static equilibrium.  geometric:
-    with the change of gravity and of levers under the forces that hold the machine.  Friction, leakage and end stops
-    are left out.  An axis that neither oil nor an engaged brake holds is locked.
+    with the change of gravity and of levers under the forces that hold the machine.  mass (dof, dof): inertia of the
+    coordinates, by default the mass matrix at x.  Friction, leakage and end stops are left out.
+    An axis that neither oil nor an engaged brake holds is locked.
     """
     x = vector('x', x, manipulator.nx)
     if fluid is None:
@@ -305,7 +306,7 @@ def natural_modes(manipulator, hydraulics, axes, cylinders, supply, x, *, fluid=
                                                 joint_efforts=forces).df_dx
         K += 0.5 * (slopes + slopes.T)
     free = _null_space(A[locked])
-    root = np.linalg.cholesky(free.T @ manipulator.mass_matrix(x) @ free)
+    root = np.linalg.cholesky(free.T @ (manipulator.mass_matrix(x) if mass is None else mass) @ free)
     half = np.linalg.solve(root, free.T @ K @ free)
     squares, modes = np.linalg.eigh(np.linalg.solve(root, half.T))
     stiffness[locked] = math.inf

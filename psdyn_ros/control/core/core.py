@@ -71,7 +71,7 @@ class ControlCore:
     def __init__(self, config: ControllerConfig, law: Any, log: Callable[[str, str], None] | None = None) -> None:
         declaration = config.declaration
         self.manipulator, self.declaration, self.law = config.machine, declaration, law
-        law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay, law.speed_change_time)
+        law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay, law)
         self.checks = {kind: kind(config, law) for kind in (*CHECKS, *config.checks)}
         self.states = SafetyStates(declaration, config.period, fault_table(config.checks))
         self._situation = CheckInputs(config, law)

@@ -210,7 +210,7 @@ class ControlLaw:
     def speed_change_time(self):
         """s over which a change of the speed of a reference is spread, so that it does not swing on its oil.
 
-        0: the law knows the oil, or there is none.
+        0: there is no oil.
         """
         return 0.0
 

@@ -69,6 +69,12 @@ class LoadModel:
               **dict(zip(('x', 'xd', 'xdd'), motion)))
         return f
 
+    def inertia(self, x):
+        """Inertia (dof, dof) of the coordinates at rest at x (dof,), as `PassiveStates.effort_terms` has it."""
+        if self.passive is None:
+            return self.mechanism.mass_matrix(x)
+        return self.passive.effort_terms(x, np.zeros(len(x)))[1]
+
     def holding_efforts(self, x):
         """Efforts (actuators,) that keep the machine at rest at x (dof,), passive joints where they then hang."""
         still, m = np.zeros(self.mechanism.dof), self.mechanism

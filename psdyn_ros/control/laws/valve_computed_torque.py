@@ -35,7 +35,7 @@ class ValveControl(ValveLaw):
         modes = self._modes()
         if bandwidth is None:
             bandwidth = default_bandwidth(modes, self.lag + period)
-        return torque_gains(self.load.mechanism, self._law['interface'], modes, bandwidth, effort_bandwidth)
+        return torque_gains(self._inertia, self._law['interface'], modes, bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
         """Go over to these `ValveGains` within GAIN_RAMP; raises ModelError where they cannot be."""

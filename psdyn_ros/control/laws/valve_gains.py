@@ -14,7 +14,7 @@ from ...api.hydraulics.statics import natural_modes
 from ...kernels.control.valve_control import PRESSURE
 from .gains import CYLINDERS, OTHERS, gain
 
-LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
+LAG_SHARE = 0.1         # bandwidth times the lag of the loop; at 0.18 cranes begin to chatter while they move
 LOWEST = 1.0            # rad/s
 PID_SHARE = 0.09        # of an axis's own mode: twice the gains that follow still work on the crane
 FLOW_SHARE = 0.2        # of an axis's own mode
@@ -70,9 +70,9 @@ class PidGains:
     blend: np.ndarray = gain('1', 'opening over which the step across a dead band is spread', CYLINDERS, high=0.5)
 
 
-def modes_at_start(manipulator, hydraulics, axes, cylinders, supply):
-    """Return the `NaturalModes` of a machine with closed valves at its initial position."""
-    return natural_modes(manipulator, hydraulics, axes, cylinders, supply, manipulator.initial_position)
+def modes_at_start(manipulator, hydraulics, axes, cylinders, supply, mass):
+    """Return the `NaturalModes` of a machine of inertia mass (dof, dof) with closed valves at its initial position."""
+    return natural_modes(manipulator, hydraulics, axes, cylinders, supply, manipulator.initial_position, mass=mass)
 
 
 def default_bandwidth(modes, lag):
@@ -82,13 +82,12 @@ def default_bandwidth(modes, lag):
     return max(min(lowest, LAG_SHARE / lag), LOWEST)
 
 
-def driven_inertia(manipulator):
+def driven_inertia(manipulator, M):
     """Return the inertia (actuators,) [kg, kg m^2] that each actuator feels while the others rest, at the start.
 
-    Where several share a coordinate, each has its share.
+    M (dof, dof): that of the coordinates.  Where several actuators share a coordinate, each has its share.
     """
-    x, m = manipulator.initial_position, manipulator
-    M, A = m.mass_matrix(x), m.actuator_map(x)
+    m, A = manipulator, manipulator.actuator_map(manipulator.initial_position)
     inertia = np.zeros(len(m.actuators))
     for i, row in enumerate(A):
         # unit acceleration of actuator i with the least of the coordinates
@@ -97,23 +96,27 @@ def driven_inertia(manipulator):
     return inertia
 
 
-def own_modes(manipulator, modes):
-    """Return the mode (actuators,) [rad/s] of each axis while the others rest; infinite where it is locked."""
-    return np.sqrt(modes.stiffness / driven_inertia(manipulator))
+def own_modes(inertia, modes):
+    """Return the mode (actuators,) [rad/s] of each axis while the others rest; infinite where it is locked.
+
+    inertia (actuators,): of `driven_inertia`.
+    """
+    return np.sqrt(modes.stiffness / inertia)
 
 
-def torque_gains(manipulator, interfaces, modes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+def torque_gains(inertia, interfaces, modes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
     """Return the `ValveGains` of a bandwidth w [rad/s] for interfaces (actuators,) of `valve_computed_torque.py`.
 
-    modes: `NaturalModes` of the machine; effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position
-    in it at w / 2, flow feedback at w / 2, of an axis whose own mode is far above the lowest up to 3 w / 4: for w = 10
-    those tried on the crane.  Its telescope halves its errors by that when areas and valves differ from the model.
+    inertia (actuators,): of `driven_inertia`; modes: `NaturalModes` of the machine; effort_bandwidth [rad/s]: of axes
+    at force level.  Force loop at w, position in it at w / 2, flow feedback at w / 2, of an axis whose own mode is far
+    above the lowest up to 3 w / 4: for w = 10 those tried on the crane.  Its telescope halves its errors by that when
+    areas and valves differ from the model.
     """
-    w, v, full = bandwidth, effort_bandwidth, np.ones(len(manipulator.actuators))
+    w, v, full = bandwidth, effort_bandwidth, np.ones(len(inertia))
     by_flow = np.asarray(interfaces) > PRESSURE
-    flow = np.clip(FLOW_SHARE * own_modes(manipulator, modes), 0.5 * w, 0.75 * w)
+    flow = np.clip(FLOW_SHARE * own_modes(inertia, modes), 0.5 * w, 0.75 * w)
     return ValveGains(
-        inertia=driven_inertia(manipulator),
+        inertia=inertia,
         stiffness=np.where(by_flow, 0.25 * w**2, v**2), damping=np.where(by_flow, w, 2.0 * v),
         integral=np.where(by_flow, 0.01 * w**3, INTEGRAL_SHARE * v**3),
         flow_stiffness=flow, flow_integral=0.6 * flow**2,
@@ -121,12 +124,12 @@ def torque_gains(manipulator, interfaces, modes, bandwidth, effort_bandwidth=EFF
         pressure_filter=PRESSURE_FILTER * full, blend=BLEND * full)
 
 
-def pid_bandwidth(manipulator, modes, lag):
+def pid_bandwidth(inertia, modes, lag):
     """Return the bandwidths (actuators,) [rad/s] that the hydraulic modes allow PID, which cannot damp them.
 
-    Each axis for itself, from its mode while the others rest.  modes, lag as in `default_bandwidth`.
+    Each axis for itself, from its mode while the others rest.  Arguments as of `own_modes` and `default_bandwidth`.
     """
-    return np.minimum(PID_SHARE * own_modes(manipulator, modes), LAG_SHARE / lag)
+    return np.minimum(PID_SHARE * own_modes(inertia, modes), LAG_SHARE / lag)
 
 
 def pid_gains(interfaces, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
@@ -147,12 +150,13 @@ class StableLimits(NamedTuple):
     position: np.ndarray        # of PID, which does not damp the modes
 
 
-def stable_limits(manipulator, modes, lag):
-    """Return the `StableLimits` of a machine with these `NaturalModes`; lag [s] of the loop: spool, samples, delays.
+def stable_limits(inertia, modes, lag):
+    """Return the `StableLimits` of a machine of this inertia (actuators,) with these `NaturalModes`.
 
-    Twice what `default_bandwidth` and `pid_bandwidth` take of lag and own mode of each axis.
+    lag [s] of the loop: spool, samples, delays.  The gains are twice what `default_bandwidth` and `pid_bandwidth` take
+    of lag and own mode of each axis.
     """
-    own, full = own_modes(manipulator, modes), np.ones(len(manipulator.actuators))
+    own, full = own_modes(inertia, modes), np.ones(len(inertia))
     by_lag = STABLE * max(LAG_SHARE / lag, LOWEST) * full
     return StableLimits(by_lag, 0.75 * by_lag, np.minimum(STABLE * PID_SHARE * own, by_lag))
 

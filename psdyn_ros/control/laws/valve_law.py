@@ -14,7 +14,7 @@ from ...model.errors import ActuationError, ModelError, ShapeError
 from ..monitors.actuator_motion import ActuatorMotion
 from .base import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
 from .pump_flow import PumpFlow
-from .valve_gains import EFFORT_BANDWIDTH, modes_at_start, stable_limits
+from .valve_gains import EFFORT_BANDWIDTH, driven_inertia, modes_at_start, stable_limits
 
 BEFORE, MEASURED = 1, 3         # rows of the motions, from there on, for which the model is computed
 PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for a commanded load pressure
@@ -58,8 +58,10 @@ class ValveLaw(ControlLaw):
         self.kernel = kernels.valve_cycle
         self._actuators = ActuatorMotion(self.manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
+        self._mass = self.load.inertia(self.load.mechanism.initial_position)
+        self._inertia = driven_inertia(self.load.mechanism, self._mass)
         modes = self._modes()
-        self._stable = stable_limits(self.load.mechanism, modes, self.lag + period)
+        self._stable = stable_limits(self._inertia, modes, self.lag + period)
         standing = modes.frequencies[modes.frequencies > 0.0]
         self._swing_period = 1.0 / float(standing.min()) if on_valve.any() and standing.size else 0.0
         self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
@@ -142,6 +144,11 @@ class ValveLaw(ControlLaw):
         return self._swing_period
 
     @property
+    def speed_change_time(self):
+        """As `ControlLaw.speed_change_time`: a deceleration over a period of a mode leaves it at rest."""
+        return self.swing_period
+
+    @property
     def predicted_efforts(self):
         """As `ControlLaw.predicted_efforts`, at the time that the last commands aim at."""
         return self._predicted.copy()
@@ -210,7 +217,7 @@ class ValveLaw(ControlLaw):
 
     def _modes(self):
         """`NaturalModes` of the machine on its oil."""
-        return modes_at_start(self.load.mechanism, self.hydraulics, self.axes, self.cylinders, self.supply)
+        return modes_at_start(self.load.mechanism, self.hydraulics, self.axes, self.cylinders, self.supply, self._mass)
 
     def actuator_rates(self, x, xd):
         """Rates (actuators,) for the motion x, xd (dof,) of the coordinates."""

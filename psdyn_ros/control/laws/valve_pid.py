@@ -29,7 +29,7 @@ class ValvePid(ValveLaw):
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         if bandwidth is None:
-            bandwidth = pid_bandwidth(self.load.mechanism, self._modes(), self.lag + period)
+            bandwidth = pid_bandwidth(self._inertia, self._modes(), self.lag + period)
         return pid_gains(self._law['interface'], bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
@@ -47,11 +47,6 @@ class ValvePid(ValveLaw):
         most = self._stable
         return (beyond(self.manipulator.actuators, by_flow, 'proportional', gains.proportional, most.position)
                 or beyond(self.manipulator.actuators, by_flow, 'integral', gains.integral, gains.proportional**2))
-
-    @property
-    def speed_change_time(self):
-        """As `ControlLaw.speed_change_time`: a deceleration over a period of a mode leaves it at rest."""
-        return self.swing_period
 
     def rod_speeds(self, command):
         """As `ControlLaw.rod_speeds`."""

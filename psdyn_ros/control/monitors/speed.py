@@ -116,6 +116,7 @@ class StopCheck(Check):
         self._names = m.actuators
         self._limits = np.array([SLOWING * np.array(config.declaration.deceleration),
                                  STANDS * np.array(m.limits.velocity, dtype=float)])
+        self._half_swing = 0.5 * law.swing_period           # s that the halves of a stop are apart at most
         self._stop = np.zeros((3, len(self._names)))        # speed at the beginning; smoothed rates; speed that is left
         self.restart()
 
@@ -132,8 +133,11 @@ class StopCheck(Check):
             return ()
         rates = inputs.rates
         if self._began is None:
-            self._began, self._stop[0], self._stop[1] = inputs.clock, np.abs(rates), rates
-        elapsed = max(1e-9 * (inputs.clock - self._began) - REACTION, 0.0)
+            # a machine that swings may still come to the speed of its reference
+            asked = self._motion.rates(inputs.x, inputs.reference_rate)
+            self._began, self._stop[0], self._stop[1] = inputs.clock, np.maximum(np.abs(rates), np.abs(asked)), rates
+        elapsed = 1e-9 * (inputs.clock - self._began) - REACTION
+        elapsed = 0.5 * (max(elapsed, 0.0) + max(elapsed - self._half_swing, 0.0))
         i = kernels.judge_stop(self._limits, self._stop, rates, elapsed, inputs.period)
         self._off = self._off + 1 if i >= 0 else 0
         if self._off < kernels.IN_A_ROW:

@@ -26,12 +26,10 @@ class ReferenceMotion:
     """Reference position, velocity and acceleration of the coordinates as functions of time.
 
     It knows nothing until `hold` is called. A trajectory starts from the reference of its start, whatever
-    it is, so that position and velocity never jump; its points at or before its start are passed over. After
-    its end the last position is held. A trajectory that starts later waits, and the present motion goes on
-    until then.
+    it is, so that position and velocity never jump; its points at or before its start are passed over. After its end
+    the last position is held. A trajectory that starts later waits, and the present motion goes on until then.
 
     A trajectory runs in path time, whose speed `set_speed` changes; streamed points and stops run by the clock.
-
     Times are seconds on any one clock.
     """
 
@@ -47,7 +45,7 @@ class ReferenceMotion:
         self._maps = {}             # joints of a trajectory -> JointMap
         self.shaping = None         # of trajectories that begin at rest, as of `ValidatedTrajectory`
         self.shaped_by = 'nothing: no motion was executed yet'      # of the last one, as of `ValidatedTrajectory`
-        self._stream_shaper = None  # `StreamShaper` of the stream in progress, or None
+        self._stream_shaper = None  # of the stream in progress, or None
         self._damping = None        # `SwingDamping`, whose deviation is in the samples
         self.abandoned = ''         # why the last trajectory that waited did not begin
         self.limits = limits or ReferenceLimits()

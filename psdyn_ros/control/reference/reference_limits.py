@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.errors import ShapeError
+from ...model.parameters.hydraulics import VALVE, VELOCITY
 from ..monitors.singularity import toggle_gauge
 
 SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes, and so with acceleration and jerk
@@ -13,6 +14,8 @@ AWAY = 1e-6                 # of the singularity measure
 EASE = 0.05                 # s in which a stop takes up its deceleration, and gives it up again
 DECELERATION = 0.5          # m/s^2 or rad/s^2 of a stop where none is declared
 JERK = 20.0                 # m/s^3 or rad/s^3 where none is declared
+SWING_WAY = 0.01            # m or rad that a stop on oil may go farther so that the machine does not swing after it
+SWING_WAY_BY_FORCE = 0.012  # the same of axes at force level, which follow their reference without a lag
 CORRECTING = 0.35           # of it
 RATED = ('per second', 'per second^2', 'per second^3')
 
@@ -30,7 +33,9 @@ class ReferenceLimits:
     sigma_stop          `toggle_measure` that a trajectory must stay above
     stream_timeout      s that a streamed point is carried on at its velocity
     swing_deviation     m or rad that active damping of a swing may take the reference away by; 0: it does not
-    speed_change_time   s over which a change by half of the speed of a path is spread; stops take no longer for it
+    speed_change_time   s over which a change by half of the speed of a path is spread, but for stops
+    half_swing          s of half a period of the machine on its oil, that the halves of a stop are apart; 0: none
+    swing_way           m or rad that a stop may go farther for that
     stream_lag          s at the rated speed by which a reference that is slowed down may be behind streamed points
     """
 
@@ -45,16 +50,22 @@ class ReferenceLimits:
     stream_delay: float = 0.0
     swing_deviation: object = 0.0
     speed_change_time: float = 0.0
+    half_swing: float = 0.0
+    swing_way: object = SWING_WAY
 
     @classmethod
-    def declared(cls, safety, stream_delay=0.0, speed_change_time=0.0):
-        """Those of a `SafetyDeclaration`, the delay of streamed points and the time of a change of the speed [s].
+    def declared(cls, safety, stream_delay=0.0, law=None):
+        """Those of a `SafetyDeclaration`, the delay of streamed points [s], and those that a `ControlLaw` needs.
 
         What a reference is behind its points is made up for at half speed within the time of a stop.
         """
+        swing = ()
+        if law:
+            on_oil = [interface in (VALVE, VELOCITY) for interface in law.interfaces]
+            swing = (law.speed_change_time, 0.5 * law.swing_period, np.where(on_oil, SWING_WAY, SWING_WAY_BY_FORCE))
         return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
                    safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
-                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation, speed_change_time)
+                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation, *swing)
 
 
 class ReferenceChecks:
@@ -79,6 +90,7 @@ class ReferenceChecks:
         self.acceleration = self.of_actuators('acceleration', limits.acceleration, np.inf)
         self.jerk = self.of_actuators('jerk', limits.jerk, np.inf)
         self.deceleration = self.of_actuators('deceleration', limits.deceleration, np.inf)
+        self.swing_way = self.of_actuators('swing_way', limits.swing_way, np.inf)
         # of axes that slow down by themselves
         self.braking = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
         self.gentle = np.minimum(self.braking, self.acceleration)      # accelerations that nothing forces

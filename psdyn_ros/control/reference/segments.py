@@ -20,6 +20,7 @@ QUINTIC = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.
 EXPONENTS = np.arange(6)
 PEAK = 1.875                # peak speed of a quintic from rest to rest, in units of its mean speed
 LOOKS = 10                  # samples of a bridge
+SAME_INSTANT = 1e-9         # s
 
 
 class Phase(NamedTuple):
@@ -50,6 +51,33 @@ def ramp(value, rate, target, rate_limit, bend_limit):
     return [phase for phase in phases if phase.duration > 0.0]
 
 
+def in_halves(phases, delay):
+    """The `Phase`s of half of these changes now, and of the other half so many seconds later.
+
+    Where that is half a period of a swing, what the two halves excite cancels: Singer and Seering, "Preshaping command
+    inputs to reduce system vibration", Journal of Dynamic Systems, Measurement, and Control 112, 1990.
+    """
+    edges, end = [], 0.0
+    for phase in phases:
+        edges += [end, end + delay]
+        end += phase.duration
+    edges = sorted({*edges, end, end + delay})
+    halves = []
+    for begin, after in zip(edges, edges[1:]):
+        (rate, bend), (later_rate, later_bend) = (_rate_at(phases, begin - by) for by in (0.0, delay))
+        halves.append(Phase(after - begin, 0.5 * (rate + later_rate), 0.5 * (bend + later_bend)))
+    return halves
+
+
+def _rate_at(phases, t):
+    """(rate, bend) of phases at t [s], right after it; zero before and after them."""
+    for duration, rate, bend in phases:
+        if 0.0 <= t < duration - SAME_INSTANT:
+            return rate + t * bend, bend
+        t = t - duration if t < duration - SAME_INSTANT else max(t - duration, 0.0)
+    return 0.0, 0.0
+
+
 class PathTime:
     """Seconds of path time over those of the clock: their ratio, the speed, follows `aim` without a jump.
 
@@ -75,11 +103,15 @@ class PathTime:
         return (path + dt * (speed + dt * (rate / 2.0 + dt * bend / 6.0)),
                 speed + dt * (rate + dt * bend / 2.0), rate + dt * bend)
 
-    def aim(self, speed, t, rate, bend):
-        """From time t on, go over to another speed with at most this rate [1/s] and bend [1/s^2]."""
+    def aim(self, speed, t, rate, bend, delay=0.0):
+        """From time t on, go over to another speed with at most this rate [1/s] and bend [1/s^2].
+
+        delay  s as of `in_halves`; 0, or where the speed changes already: all at once
+        """
         path, present, present_rate = self.at(t)
         self.target, phases = speed, []
-        for phase in ramp(present, present_rate, speed, rate, bend):
+        changes = ramp(present, present_rate, speed, rate, bend)
+        for phase in in_halves(changes, delay) if delay > 0.0 == present_rate else changes:
             phases.append((t, path, present, phase.rate, phase.bend))
             dt = phase.duration
             path += dt * (present + dt * (phase.rate / 2.0 + dt * phase.bend / 6.0))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from .reference_limits import DECELERATION, EASE
-from .segments import Free, Halt, Hold, Phase, ramp
+from .segments import Free, Halt, Hold, Phase, in_halves, ramp
 from .trajectory import Curve
 
 HALT_RATE = 20.0            # 1/s that the speed of a path that stops changes by at most
@@ -32,11 +32,12 @@ def stop_of_path(follow, t, state, limit, checks):
         return Hold(state[0])
     present = np.abs(checks.columns(*state)[2])
     slopes = np.abs(checks.columns(*follow.at(follow.path_time(t)))[1])
+    delay = float(swing_delays(speed * slopes, checks).min())
     fastest = min(float(np.min(limit / np.maximum(slopes, 1e-9))), HALT_RATE)
     least, gentlest = np.inf, None
     for share in GENTLER:
         pace = follow.pace.copy()
-        pace.aim(0.0, t, share * fastest, share * fastest / EASE)
+        pace.aim(0.0, t, share * fastest, share * fastest / EASE, delay)
         stop = Halt(follow, pace)
         excess = 0.0
         for instant in np.linspace(t, stop.end, LOOKS + 1)[1:]:
@@ -68,10 +69,11 @@ def coming_to_rest(t, x, xd, xdd, limit, checks):
     own, others = limit[:n], limit[n:]
     rates = np.where(np.isfinite(own), own, DECELERATION)
     lower, upper = checks.soft_lower, checks.soft_upper
+    delays = swing_delays(np.abs(xd), checks)
     for _ in range(REFINEMENTS):
         jerks = np.minimum(np.maximum(rates, np.abs(xdd)) / EASE, checks.jerk[:n])
-        curve = axes_curve(t, x, xd, [stopping_phases(x[i], xd[i], xdd[i], rates[i], jerks[i], lower[i], upper[i])
-                                      for i in range(n)])
+        curve = axes_curve(t, x, xd, [calm_phases(x[i], xd[i], xdd[i], rates[i], jerks[i], lower[i], upper[i],
+                                                  delays[i]) for i in range(n)])
         if not others.size:
             break
         try:
@@ -114,6 +116,25 @@ def stopping_phases(x, v, a, deceleration, jerk, lower, upper):
     if lower <= end <= upper:
         return phases
     return min(phases, braking_at_once(v, deceleration), key=lambda some: abs(way(v, some)))
+
+
+def calm_phases(x, v, a, deceleration, jerk, lower, upper, delay):
+    """As `stopping_phases`, in two halves so many seconds apart where there is room for that.
+
+    An acceleration is given up before; an axis that slows down already is not let go again.
+    """
+    if delay > 0.0 and a * v >= 0.0:
+        given_up = [Phase(abs(a) / jerk, a, -jerk if a > 0.0 else jerk)] if a != 0.0 else []
+        phases = given_up + in_halves(braking(v + 0.5 * a * abs(a) / jerk, 0.0, deceleration, jerk), delay)
+        if lower <= x + way(v, phases) <= upper:
+            return phases
+    return stopping_phases(x, v, a, deceleration, jerk, lower, upper)
+
+
+def swing_delays(speeds, checks):
+    """s (n,) between the halves of stops from speeds (n,) [m/s, rad/s] of the first columns."""
+    ways = 2.0 * checks.swing_way[:len(speeds)]
+    return np.minimum(checks.limits.half_swing, ways / np.maximum(speeds, 1e-9))
 
 
 def rest_positions(rows, checks):

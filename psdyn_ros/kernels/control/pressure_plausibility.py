@@ -142,10 +142,6 @@ class PressureRates(NamedTuple):
     opening: np.ndarray     # (m,) of the valves, at most
 
 
-# types of the fields of `PressureRates`
-RATE_TYPES = CYLINDER, INT, *(FLOAT,) * 4
-
-
 def make_pressure_rates(cylinders, commanded, margin, fastest, decay):
     """Return the buffer of `PressureRates`, with valves that may be open."""
     return pack(PressureRates(cylinders, np.array(commanded, INT), np.array(margin, dtype=float), np.array(fastest),

@@ -56,7 +56,7 @@ def move_module(m, bodies, k):
     place_body(r, X, Y, Z, p)
     load_body(r, X, Y, Z, p, b['link'], V, A)
     if m.environment[0]['loaded']:
-        less_external(m, bodies, k)
+        subtract_external_wrenches(m, bodies, k)
     return ratios
 
 
@@ -71,7 +71,7 @@ def rest_base(m, bodies):
     place_body(r, X, Y, Z, zero)
     load_body(r, X, Y, Z, zero, m.modules[0]['link'], V, A)
     if m.environment[0]['loaded']:
-        less_external(m, bodies, 0)
+        subtract_external_wrenches(m, bodies, 0)
     return 1.0, 0.0, 0.0, 0.0
 
 
@@ -124,7 +124,7 @@ def triangle_curvature(b, x):
 
 @kernel
 def resistance_slopes(b, ratios, xd):
-    """Return the force of friction on a coordinate, as in `joints.resistance`, and its derivatives by x and xd.
+    """Return the passive force on a coordinate without that of stops, and its derivatives by x and xd.
 
     ratios: (k1, k2) of a triangle and their derivatives by x.
     """
@@ -154,7 +154,7 @@ def friction_through(b, joint, k, kx, xd):
 
 
 @kernel
-def less_external(m, bodies, k):
+def subtract_external_wrenches(m, bodies, k):
     """Take the external wrenches off the bodies of module k; those are about points where q = 0 would be."""
     b, x = m.modules[k], m.work[k]['q']
     for body in range(bodies_of(b)):

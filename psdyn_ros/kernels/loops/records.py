@@ -82,7 +82,7 @@ CLUSTER_JOINT_WORK = np.dtype([
     ('rotation', 'f8', 9), ('place', 'f8', 3),  # of the body in the base body
     ('screw', 'f8', 6),                         # twist for unit rate, about the base origin
     ('velocity', 'f8', 6), ('bias', 'f8', 6),   # twist; acceleration at qdd = 0
-    ('psi', 'f8', 6), ('beta', 'f8', 6), ('C', 'f8'), ('tau', 'f8'),
+    ('F', 'f8', 6), ('beta', 'f8', 6), ('C', 'f8'), ('tau', 'f8'),
     ('cos', 'f8'), ('sin', 'f8'), ('rate', 'f8'),           # planar: angle and angular velocity of the body
     ('x', 'f8'), ('y', 'f8'), ('ax', 'f8'), ('ay', 'f8'),   # joint, and its acceleration at qdd = 0
 ], align=True)

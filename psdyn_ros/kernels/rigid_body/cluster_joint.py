@@ -71,13 +71,13 @@ def put_cluster_efforts(loops, m, f):
     if loops is None:
         return
     for j in range(loops.cluster_joints.shape[0]):
-        loops.work[j]['tau'] = passive_of(m, loops.cluster_joints[j]['module'])
+        loops.work[j]['tau'] = passive_force_of(m, loops.cluster_joints[j]['module'])
     add_pin_friction(loops)
     project_efforts(loops, m, f)
 
 
 @kernel
-def passive_of(m, k):
+def passive_force_of(m, k):
     """Return the passive forces on the joint of module k."""
     b = m.modules[k]
     return passive_force(b, m.work[k]) if b['passive'] else 0.0
@@ -108,7 +108,7 @@ def prepare_clusters(loops, m, f):
         return
     for j in range(loops.cluster_joints.shape[0]):
         k = loops.cluster_joints[j]['module']
-        loops.work[j]['tau'] = passive_of(m, k)
+        loops.work[j]['tau'] = passive_force_of(m, k)
         if m.modules[k]['actuator'] >= 0:
             loops.work[j]['tau'] += f[m.modules[k]['actuator']]
     add_pin_friction(loops)
@@ -147,7 +147,7 @@ def project_cluster_joint(loops, m, k, driven, xdd, M, wrench, momentum):
 
 @kernel
 def store_column(loops, m, k, P, Q):
-    """Store column j of H and psi of joint j, from its momentum (P, Q) at the base frame of module k."""
+    """Store column j of H and of F, from its momentum (P, Q) at the base frame of module k."""
     j, cluster = m.modules[k]['cluster_joint'], m.modules[k]['cluster']
     first, u = loops.clusters[cluster]['first'], m.work[k]
     loops.H[j, j - first] = u['sigma'] * P[2] + u['kappa'] * Q[2]
@@ -163,7 +163,7 @@ def store_column(loops, m, k, P, Q):
         value = u['sigma'] * P[2] + u['kappa'] * Q[2]
         loops.H[i, j - first] = value
         loops.H[j, i - first] = value
-    store(loops.work[j]['psi'], P, Q)
+    store(loops.work[j]['F'], P, Q)
 
 
 @kernel
@@ -206,7 +206,7 @@ def eliminate_cluster(loops, m, n, driven, xdd):
             wrench[i] += psi[a, i] * drive[a]
     for j in range(first, last):
         for i in range(6):
-            wrench[i] += loops.work[j]['psi'][i] * loops.work[j]['g']
+            wrench[i] += loops.work[j]['F'][i] * loops.work[j]['g']
 
 
 @kernel
@@ -229,7 +229,7 @@ def form_system(loops, c, alpha, drive, psi):
         for a in range(freedom):
             drive[a] += G[j, a] * remainder
             for i in range(6):
-                psi[a, i] += G[j, a] * v['psi'][i]
+                psi[a, i] += G[j, a] * v['F'][i]
             HG = 0.0
             for i in range(first, last):
                 HG += H[j, i - first] * G[i, a]

@@ -17,7 +17,7 @@ from .time_step import runge_kutta
 
 @kernel
 def finite(a):
-    """Return OK, or NON_FINITE where `a` holds a number that is none or not finite."""
+    """Return OK, or NON_FINITE where `a` holds NaN or infinity."""
     total = 0.0
     for i in range(a.shape[0]):
         # 0 unless something is NaN or infinite; float() keeps NumPy's warnings out of plain Python

@@ -9,14 +9,17 @@ from ..loops.closure import close_machine
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import OK, TOGGLE, failure
 from .cluster_joint import accelerate_clusters, put_cluster_efforts, set_at_rest
-from .joints import accelerate_joint, carry_wrench, move, put_effort, set_wrenches
+from .joints import accelerate_joint, carry_wrench, move, put_actuator_effort, set_wrenches
 from .mechanism import at_rest, bind
 from .tree import wrench_at_parent
 
 
 @kernel
-def wrenches(m, x, xd, xdd):
-    """Set the efforts that all joints carry, passive forces not taken off; the clusters are closed."""
+def run_sweeps(m, x, xd, xdd):
+    """Place and accelerate all bodies and set the effort that the motion needs on each joint; return a status.
+
+    The clusters are closed.
+    """
     accelerate_clusters(m.loops, m, xdd)
     for k in range(m.modules.shape[0]):
         if not move(m, k, x, xd):
@@ -36,20 +39,20 @@ def carry_wrenches(m):
 
 @kernel
 def put_efforts(m, f):
-    """Write the efforts on the coordinates, passive forces taken off, from those that the joints carry."""
+    """Write the efforts f (dof,) that actuators on the coordinates must give, from those that the motion needs."""
     for k in range(m.modules.shape[0]):
-        put_effort(m, k, f)
+        put_actuator_effort(m, k, f)
     put_cluster_efforts(m.loops, m, f)
 
 
 @inner
-def wrenches_of_machine(tree, loops, still, x, xd, xdd):
-    """Do `wrenches` with the buffers of a machine; still: at rest without gravity and external wrenches."""
+def wrenches_of_machine(tree, loops, resting, x, xd, xdd):
+    """Do `run_sweeps` with the buffers of a machine; resting: at rest without gravity and external wrenches."""
     m = bind(tree, loops)
-    if still:
+    if resting:
         set_at_rest(m.loops)
         m = at_rest(m)
-    return wrenches(m, x, xd, xdd)
+    return run_sweeps(m, x, xd, xdd)
 
 
 @kernel

@@ -38,14 +38,14 @@ from .records import BARREL, FREE, LINK, LOOP, PRISMATIC, REVOLUTE, ROD
 from .tree import accelerate, acceleration_at_base, hand_to_parent, velocity_at_base, wrench_to_parent
 from .triangle import (
     accelerate_cylinder,
+    add_children,
+    add_cylinder,
     cylinder_angle,
     cylinder_wrenches,
     friction_of_triangle,
-    less_external,
     move_triangle,
+    subtract_external,
     triangle,
-    with_children,
-    with_cylinder,
     wrench_of_cylinder,
 )
 
@@ -87,7 +87,7 @@ def move(m, k, x, xd):
 
 
 @kernel
-def resistance(b, u):
+def passive_force_of_module(b, u):
     """Return the passive force on the coordinate of a module; in a triangle that of all four joints."""
     force = passive_force(b, u)
     if b['kind'] == LOOP:
@@ -103,7 +103,7 @@ def effort_on(m, k, f):
     if b['actuator'] >= 0:
         effort = f[b['actuator']]
     if b['passive']:
-        effort += resistance(b, m.work[k])
+        effort += passive_force_of_module(b, m.work[k])
     return effort
 
 
@@ -122,13 +122,13 @@ def gather(m, k, M, F, T):
     """
     b, u = m.modules[k], m.work[k]
     if b['link_accumulates']:
-        M, F, T = with_children(u, LINK, M, F, T)
+        M, F, T = add_children(u, LINK, M, F, T)
     B = link_inertia(b, u)
     v, w = pair(u['velocity'])
     f, t = rigid_bias(B, v, w)
     M, F, T = articulated_plus_rigid(M, B), add(F, f), add(T, t)
     if m.environment[0]['loaded']:
-        F, T = less_external(m, k, LINK, F, T)
+        F, T = subtract_external(m, k, LINK, F, T)
     c, s = u['c'], u['s']
     return articulated_turn_z(M, c, s), turn_z(F, c, s), turn_z(T, c, s)
 
@@ -151,7 +151,7 @@ def project(m, k, M, F, T):
     F, T = add(F, add(dF, general_times(H, cw))), add(T, add(dT, symmetric_times(J, cw)))
     P, Q = (H[2] * kappa, H[5] * kappa, H[8] * kappa), (J[2] * kappa, J[4] * kappa, J[5] * kappa)
     if b['kind'] == LOOP:
-        return with_cylinder(m, k, M, F, T, P, Q)
+        return add_cylinder(m, k, M, F, T, P, Q)
     return M, F, T, P, Q, kappa * Q[2], kappa * T[2]
 
 
@@ -282,8 +282,8 @@ def carry_wrench(m, k):
 
 
 @kernel
-def put_bare_effort(m, k, f):
-    """Write into f (dof,) the effort on the coordinate of module k, passive forces included; skip cluster joints."""
+def put_joint_effort(m, k, f):
+    """Write into f (dof,) the effort that the motion needs on the coordinate of module k; skip cluster joints."""
     b, u = m.modules[k], m.work[k]
     if b['kind'] == FREE:
         effort_of_base(u, f)
@@ -292,12 +292,12 @@ def put_bare_effort(m, k, f):
 
 
 @kernel
-def put_effort(m, k, f):
-    """Write into f (dof,) the effort on the coordinate of module k, passive forces subtracted; skip cluster joints."""
+def put_actuator_effort(m, k, f):
+    """Write into f (dof,) what an actuator on the coordinate of module k must give: that less the passive force."""
     b = m.modules[k]
-    put_bare_effort(m, k, f)
+    put_joint_effort(m, k, f)
     if b['passive'] and not in_cluster(m.loops, b):
-        f[b['coordinate']] -= resistance(b, m.work[k])
+        f[b['coordinate']] -= passive_force_of_module(b, m.work[k])
 
 
 @kernel

@@ -3,7 +3,7 @@ from ..runtime.compiler import inner, kernel
 from ..runtime.status import OK
 from .cluster_joint import in_cluster, map_actuators, project_efforts
 from .inverse import wrenches_of_machine
-from .joints import put_bare_effort
+from .joints import put_joint_effort
 from .mechanism import bind, columns_of
 
 
@@ -23,7 +23,7 @@ def mass_matrix(tree, loops, x, M):
         if status != OK:
             return status
         for k in range(m.modules.shape[0]):
-            put_bare_effort(m, k, column)
+            put_joint_effort(m, k, column)
         project_efforts(m.loops, m, column)
         for i in range(j, n):
             M[i, j] = column[i]

@@ -76,7 +76,7 @@ WORK = np.dtype([
     ('psi', 'f8', 6),                       # M S / alpha, base frame
     ('drive', 'f8'),                        # (f - delta) / alpha
     ('c1', 'f8'), ('s1', 'f8'),             # base frame -> cylinder frame
-    ('k2', 'f8'), ('k4', 'f8'), ('k5', 'f8'),
+    ('k2', 'f8'), ('k5', 'f8'),             # of the cylinder: q1d = k2 xd, q1dd = k2 xdd + k5
     ('cylinder_velocity', 'f8', 6),         # twist of the barrel, cylinder frame
     ('cylinder_acceleration', 'f8', 6),
     ('wrench', 'f8', (3, 6)),               # accumulators of link, barrel, rod: bias wrench of the children

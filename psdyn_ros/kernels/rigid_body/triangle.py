@@ -80,13 +80,13 @@ def move_triangle(b, u, v, w):
     c1, s1 = bc * c1 - bs * s1, bs * c1 + bc * s1
     move_cylinder(b, u, v, w, c1, s1, k2, k5)
     qd = k1 * xd
-    u['kappa'], u['sigma'], u['slide'], u['k4'] = k1, 0.0, 0.0, k4
+    u['kappa'], u['sigma'], u['slide'] = k1, 0.0, 0.0
     store(u['bias'], (v[1] * qd, -v[0] * qd, 0.0), (w[1] * qd, -w[0] * qd, k4))
     return cq, sq, v, (w[0], w[1], w[2] + qd)
 
 
 @kernel
-def with_cylinder(m, k, M, F, T, P, Q):
+def add_cylinder(m, k, M, F, T, P, Q):
     """Add barrel and rod to inertia, bias wrench and momentum P, Q of a boom; return also alpha and delta of all."""
     b, u = m.modules[k], m.work[k]
     alpha, delta = u['kappa'] * Q[2], u['kappa'] * T[2]
@@ -125,16 +125,16 @@ def cylinder(b, u):
     xd, k2 = u['qd'], u['k2']
     R = rigid_slide_x(rigid(b['rod']), u['q'])
     C = rigid_add(rigid(b['barrel']), R)
-    mr, hr, _ = R
+    mass, hr, _ = R             # of the rod
     v, w = pair(u['cylinder_velocity'])
     qd = k2 * xd
 
     # velocity wrench: the rod moves at v + (xd, 0, 0)
     l, n = rigid_times(C, v, w)
-    l = (l[0] + mr * xd, l[1], l[2])
+    l = (l[0] + mass * xd, l[1], l[2])
     n = (n[0], n[1] + hr[2] * xd, n[2] - hr[1] * xd)
     vr = (v[0] + xd, v[1], v[2])
-    lr = add((mr * vr[0], mr * vr[1], mr * vr[2]), cross(w, hr))
+    lr = add((mass * vr[0], mass * vr[1], mass * vr[2]), cross(w, hr))
     F = cross(w, l)
     T = add(cross(w, n), cross(v, l))
     T = (T[0], T[1] - xd * lr[2], T[2] + xd * lr[1])
@@ -143,15 +143,15 @@ def cylinder(b, u):
     # bias accelerations: c of the barrel, and (0, w2, -w1) xd more for the rod
     cv, cw = (v[1] * qd, -v[0] * qd, 0.0), (w[1] * qd, -w[0] * qd, u['k5'])
     gy, gz = w[2] * xd, -w[1] * xd
-    f, m = rigid_times(C, cv, cw)
-    F = add(F, (f[0], f[1] + mr * gy, f[2] + mr * gz))
-    T = add(T, (m[0] + hr[1] * gz - hr[2] * gy, m[1] - hr[0] * gz, m[2] + hr[0] * gy))
-    rod += mr * cv[0] + cw[1] * hr[2] - cw[2] * hr[1]
+    f, t = rigid_times(C, cv, cw)
+    F = add(F, (f[0], f[1] + mass * gy, f[2] + mass * gz))
+    T = add(T, (t[0] + hr[1] * gz - hr[2] * gy, t[1] - hr[0] * gz, t[2] + hr[0] * gy))
+    rod += mass * cv[0] + cw[1] * hr[2] - cw[2] * hr[1]
 
     # momenta for unit rate: barrel (0; 0, 0, k2), rod (1, 0, 0; 0, 0, k2)
-    P = (mr - k2 * C[1][1], k2 * C[1][0], 0.0)
+    P = (mass - k2 * C[1][1], k2 * C[1][0], 0.0)
     Q = (k2 * C[2][2], k2 * C[2][4] + hr[2], k2 * C[2][5] - hr[1])
-    alpha = k2 * Q[2] + mr - k2 * hr[1]
+    alpha = k2 * Q[2] + mass - k2 * hr[1]
     delta = k2 * T[2] + rod
 
     c, s, p = u['c1'], u['s1'], vector(b['pin'])
@@ -173,18 +173,18 @@ def articulated_cylinder(m, k):
     F, T = rigid_bias(B, v, w)
     FR, TR = rigid_bias(R, vr, w)
     if b['cylinder_has_children'] & 1:
-        MB, F, T = with_children(u, BARREL, MB, F, T)
+        MB, F, T = add_children(u, BARREL, MB, F, T)
     if b['cylinder_has_children'] & 2:
-        MR, FR, TR = with_children(u, ROD, MR, FR, TR)
+        MR, FR, TR = add_children(u, ROD, MR, FR, TR)
     if m.environment[0]['loaded']:
-        F, T = less_external(m, k, BARREL, F, T)
-        FR, TR = less_external(m, k, ROD, FR, TR)
+        F, T = subtract_external(m, k, BARREL, F, T)
+        FR, TR = subtract_external(m, k, ROD, FR, TR)
 
     cv, cw = (v[1] * qd, -v[0] * qd, 0.0), (w[1] * qd, -w[0] * qd, u['k5'])
-    f, m = articulated_times(MB, cv, cw)
-    fr, mr = articulated_times(MR, (cv[0], cv[1] + w[2] * xd, cv[2] - w[1] * xd), cw)
-    FR, TR = add(FR, fr), add(TR, mr)
-    F, T = add(add(F, f), FR), add(add(T, m), TR)
+    f, t = articulated_times(MB, cv, cw)
+    fr, tr = articulated_times(MR, (cv[0], cv[1] + w[2] * xd, cv[2] - w[1] * xd), cw)
+    FR, TR = add(FR, fr), add(TR, tr)
+    F, T = add(add(F, f), FR), add(add(T, t), TR)
 
     P, Q = articulated_times(MB, zero, (0.0, 0.0, k2))
     PR, QR = articulated_times(MR, (1.0, 0.0, 0.0), (0.0, 0.0, k2))
@@ -198,33 +198,33 @@ def articulated_cylinder(m, k):
 
 
 @kernel
-def less_external(m, k, body, F, T):
+def subtract_external(m, k, body, F, T):
     """Subtract the external wrench on a body of module k from (F, T)."""
     f, t = pair(m.modules[k]['external'][body])
     return sub(F, f), sub(T, t)
 
 
 @kernel
-def with_children(u, body, M, F, T):
+def add_children(u, body, M, F, T):
     """Add inertia and wrench that the children of a body have accumulated there."""
-    f, m = pair(u['wrench'][body])
-    return articulated_add(M, inertia_at(u['inertia'][body])), add(F, f), add(T, m)
+    f, t = pair(u['wrench'][body])
+    return articulated_add(M, inertia_at(u['inertia'][body])), add(F, f), add(T, t)
 
 
 @kernel
 def cylinder_wrenches(b, u):
     """Set the wrenches that barrel and rod need for their motion."""
-    f, m = body_wrench(rigid(b['barrel']), u['cylinder_velocity'], u['cylinder_acceleration'])
-    store(u['wrench'][BARREL], f, m)
+    f, t = body_wrench(rigid(b['barrel']), u['cylinder_velocity'], u['cylinder_acceleration'])
+    store(u['wrench'][BARREL], f, t)
 
     v, w = pair(u['cylinder_velocity'])
     a, d = pair(u['cylinder_acceleration'])
     rate = u['qd']
     a = (a[0] + u['qdd'], a[1] + w[2] * rate, a[2] - w[1] * rate)
     R = rigid_slide_x(rigid(b['rod']), u['q'])
-    f, m = rigid_times(R, a, d)
-    fp, mp = rigid_bias(R, (v[0] + rate, v[1], v[2]), w)
-    store(u['wrench'][ROD], add(f, fp), add(m, mp))
+    f, t = rigid_times(R, a, d)
+    fp, tp = rigid_bias(R, (v[0] + rate, v[1], v[2]), w)
+    store(u['wrench'][ROD], add(f, fp), add(t, tp))
 
 
 @kernel
@@ -274,12 +274,12 @@ def stroke_from_barrel(b, q1):
 @kernel
 def wrench_of_cylinder(b, u):
     """Return (effort on the stroke, wrench at the base frame) of the wrenches on barrel and rod."""
-    fr, mr = pair(u['wrench'][ROD])
-    fc, mc = pair(u['wrench'][BARREL])
-    fc, mc = add(fc, fr), add(mc, mr)
-    effort = fr[0] + u['k2'] * mc[2]
-    fc, mc = turn_z(fc, u['c1'], u['s1']), turn_z(mc, u['c1'], u['s1'])
-    return effort, fc, add(mc, cross(vector(b['pin']), fc))
+    fr, tr = pair(u['wrench'][ROD])
+    fc, tc = pair(u['wrench'][BARREL])
+    fc, tc = add(fc, fr), add(tc, tr)
+    effort = fr[0] + u['k2'] * tc[2]
+    fc, tc = turn_z(fc, u['c1'], u['s1']), turn_z(tc, u['c1'], u['s1'])
+    return effort, fc, add(tc, cross(vector(b['pin']), fc))
 
 
 @kernel

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from ...control.safety.fault_table import CONDITIONS
 from ...model.errors import ModelError
 from .bench import JITTER, MOTION_LEVELS, PLANTS, PROBATION, RATE, RATES, TTL
 from .in_process import CONFIDENCE
@@ -16,8 +17,9 @@ VERDICT, MOTION_VERDICT = r'\* \*\*(?:PASSED|FAILED)\.\*\* ', 'Motion after a fa
 ABOUT = '''# Fault campaign
 
 Written by `python3 -m psdyn_ros.tools.fault_campaign.campaign` from the run that is described at the end; `make
-campaign` repeats it. Every condition of the fault table (`psdyn_ros/control/safety/fault_table.py`) is brought about
-in every state where it can be, with random phases, places and sizes. An independent judge
+campaign` repeats it. The conditions of the fault table (`psdyn_ros/control/safety/fault_table.py`) that the tables
+below list were brought about in every state where they can be, with random phases, places and sizes; those that came
+into the fault table after that run are not listed. An independent judge
 (`psdyn_ros/tools/fault_campaign/judge.py`, which shares nothing with the output gate) looks at every output: there,
 finite, in range, in rate, of its cycle, the declared safe output where that is due, no motion that nobody released,
 SAFE left by a reset only, and a machine that gets no faster once it is to stop.
@@ -270,9 +272,9 @@ def verdicts(summaries, kills, attacks, motions=()):
         trials, unsafe = sum(one.trials for one in summaries), sum(one.unsafe for one in summaries)
         late, bad = sum(one.late for one in summaries), sum(len(one.bad) for one in summaries)
         faults = len({one.row.id for one in summaries})
-        yield (f'* {_word(is_good(summaries, (), ()))} In process: {len(summaries)} conditions of {faults} faults, '
-               f'{trials} trials, {unsafe} unsafe outputs, {late} reactions beyond their bound, {bad} trials bad in '
-               'any way.')
+        yield (f'* {_word(is_good(summaries, (), ()))} In process: {len(summaries)} of the {len(CONDITIONS)} '
+               f'conditions of the fault table, {faults} faults, {trials} trials, {unsafe} unsafe outputs, {late} '
+               f'reactions beyond their bound, {bad} trials bad in any way.')
     if kills:
         done = [kill.seconds for kill in kills if kill.seconds is not None]
         moved = sum(bool(kill.moved_by) for kill in kills)

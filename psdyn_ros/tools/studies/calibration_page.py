@@ -29,6 +29,10 @@ What is wrong is either changed in what was measured, or the model is another on
   the share that fails may still be 3/n.
 
 '''
+PART = '''**Only a part was run**, drawn at random: {} of {} bags for causes and delays, {} of {} comparisons, {} of {}
+bags for the payload. `make calibration` runs all of them.
+
+'''
 CAUSES = '''![Deviations of estimates in standard errors]({picture})
 
 *Every bag with something wrong: by how many of its own standard errors the estimate of the first cause is off, where it
@@ -74,6 +78,9 @@ def page(tables, results):
     motions = sorted({task.motion for task in tasks})
     parts = [HEAD.format(payload=PAYLOAD, bags=len(tasks), motions=len(motions), first=motions[0], last=motions[-1],
                          healthy=sum(task.case == HEALTHY for task in tasks))]
+    counts = [len(one) for one in (results.outcomes, results.comparisons, results.identified)]
+    if any(count < planned for count, planned in zip(counts, results.planned)):
+        parts.append(PART.format(*(number for pair in zip(counts, results.planned) for number in pair)))
     for title, rows in tables.items():
         if not any(row.of for row in rows):
             continue

@@ -1,18 +1,23 @@
 """How far `psdyn validate`, `compare` and `identify` can be trusted: judged on bags of the second plant.
 
     python3 -m psdyn_ros.tools.studies.calibration_study [--output DIR] [--motions N] [--seeds N] [--first N]
-                                                         [--short] [--processes N] [--keep DIR]
+                                                         [--short] [--processes N] [--keep DIR] [--minutes N]
 
 writes DIR/calibration.md and DIR/images/calibration_*.png, and prints the same tables; exit code 1 where a bound is
-missed.
+missed. Bags come in random order, so that a run that is ended early has some of every kind; with --keep the next one
+goes on where it ended.
 """
 
 import argparse
+import hashlib
 import math
+import pickle
+import random
 import sys
 import tempfile
+import time
 from concurrent.futures import ProcessPoolExecutor
-from itertools import count, groupby
+from itertools import count, groupby, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -133,11 +138,12 @@ class Row(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Of `compute`: [Outcome], [(what, verdict of a comparison)], [Identified]."""
+    """Of `compute`: [Outcome], [(what, verdict of a comparison)], [Identified]; and of each how many were asked for."""
 
     outcomes: list
     comparisons: list
     identified: list
+    planned: tuple = (0, 0, 0)
 
 
 def motion_of(folder, seed):
@@ -196,31 +202,59 @@ def tasks_of(motions, seeds, layouts, cases):
     return [Task(motion, seed, layout, name) for seed, (motion, layout, name) in enumerate(found, motions[0])]
 
 
-def compute(tasks, keep, processes=2, progress=True):
-    """The `Results` of tasks; keep: folder of motions."""
+def compute(tasks, keep, processes=2, progress=True, seconds=math.inf):
+    """The `Results` of tasks.
+
+    keep     folder of motions and of what was found in each bag
+    seconds  after which no bag is begun any more
+    """
     motions = sorted({task.motion for task in tasks})
     seeds = count(1 + max(task.seed for task in tasks))
+    end = time.monotonic() + seconds
 
     def plain(motion):
         return Task(motion, next(seeds), LAYOUTS[0])
     pairs = {('the same motion', motion): (plain(motion), plain(motion)) for motion in motions}
     pairs.update((('other motions', motion), (plain(motion), plain(other)))
                  for motion, other in zip(motions, motions[1:]))
-    jobs = [(outcome_of, task, keep) for task in tasks]
-    jobs += [(compared, *pair, keep) for pair in pairs.values()]
-    jobs += [(identified, plain(motion), keep) for motion in motions for _ in range(IDENTIFIED_SEEDS)]
+    jobs = [(outcome_of, task) for task in tasks] + [(compared, *pair) for pair in pairs.values()]
+    jobs += [(identified, plain(motion)) for motion in motions for _ in range(IDENTIFIED_SEEDS)]
+    order = random.Random(0).sample(range(len(jobs)), len(jobs))
+    results = Path(keep) / f'results_{source_digest()}'
+    results.mkdir(exist_ok=True)
     with ProcessPoolExecutor(processes) as pool:
         options = {'file': sys.stderr, 'disable': not progress, 'unit': 'bag'}
         list(tqdm(pool.map(motion_of, [keep] * len(motions), motions), total=len(motions), desc='motions', **options))
-        found = list(tqdm(pool.map(_done, jobs), total=len(jobs), desc='bags', **options))
+        done = pool.map(_kept, (jobs[k] for k in order), repeat(keep), repeat(results), repeat(end))
+        found = dict(zip(order, tqdm(done, total=len(jobs), desc='bags', **options)))
     rest = len(tasks) + len(pairs)
-    return Results(found[:len(tasks)], [(what, verdict) for (what, _), verdict in zip(pairs, found[len(tasks):rest])],
-                   found[rest:])
+    outcomes, verdicts, payloads = ([found[k] for k in part] for part in (
+        range(len(tasks)), range(len(tasks), rest), range(rest, len(jobs))))
+    return Results([one for one in outcomes if one], [(what, one) for (what, _), one in zip(pairs, verdicts) if one],
+                   [one for one in payloads if one], (len(outcomes), len(verdicts), len(payloads)))
 
 
-def _done(job):
+def source_digest():
+    """Of the package: what another one has found is not kept."""
+    root, digest = Path(__file__).parents[2], hashlib.sha256()
+    for path in sorted(root.rglob('*.py')):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _kept(job, motions, results, end):
+    """What a job returns, from the folder `results` where it is there; None where time is over at `end` [s]."""
+    path = results / f'{hashlib.sha256(repr((job[0].__name__, *job[1:])).encode()).hexdigest()[:20]}.pickle'
+    if path.exists():
+        return pickle.loads(path.read_bytes())
+    if time.monotonic() > end:
+        return None
     function, *arguments = job
-    return function(*arguments)
+    found = function(*arguments, motions)
+    part = path.with_suffix('.part')
+    part.write_bytes(pickle.dumps(found))
+    part.rename(path)
+    return found
 
 
 # judged
@@ -326,7 +360,9 @@ def main(args=None):
                         help='number of the first motion, and of the first draw of noise (default: %(default)s)')
     parser.add_argument('--short', action='store_true', help='one motion, one seed, some layouts and causes')
     parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
-    parser.add_argument('--keep', metavar='DIR', help='folder in which motions are kept, and found again')
+    parser.add_argument('--keep', metavar='DIR', help='folder in which motions and results are kept, and found again')
+    parser.add_argument('--minutes', type=float, default=math.inf,
+                        help='after which no bag is begun any more (default: no end)')
     options = parser.parse_args(args)
     motions, seeds, layouts, cases = options.motions, options.seeds, LAYOUTS, tuple(CASES)
     if options.short:
@@ -335,7 +371,7 @@ def main(args=None):
     with tempfile.TemporaryDirectory(prefix='psdyn_motions_') as scratch:
         keep = Path(options.keep or scratch)
         keep.mkdir(parents=True, exist_ok=True)
-        results = compute(tasks, keep, options.processes)
+        results = compute(tasks, keep, options.processes, seconds=60.0 * options.minutes)
     tables = judged(results)
     folder = Path(options.output)
     (folder / 'images').mkdir(parents=True, exist_ok=True)

@@ -78,15 +78,19 @@ def crane(inertia=1.0, payload=0.0):
         inertial = link.find('inertial')
         if inertial is None:
             continue
-        mass = inertial.find('mass')
         factor = inertia
         if link.get('name') == LADEN:
-            factor *= 1.0 + payload / float(mass.get('value'))
-        mass.set('value', repr(factor * float(mass.get('value'))))
-        moments = inertial.find('inertia')
-        for name, value in moments.items():
-            moments.set(name, repr(factor * float(value)))
+            factor *= 1.0 + payload / float(inertial.find('mass').get('value'))
+        scale_inertial(inertial, factor)
     return load(ElementTree.tostring(tree, encoding='unicode'))
+
+
+def scale_inertial(inertial, factor):
+    """Multiply mass and moments of inertia of an <inertial>."""
+    mass, moments = inertial.find('mass'), inertial.find('inertia')
+    mass.set('value', repr(factor * float(mass.get('value'))))
+    for name, value in moments.items():
+        moments.set(name, repr(factor * float(value)))
 
 
 @lru_cache
@@ -98,14 +102,19 @@ def oil():
 @lru_cache
 def wrong_oil(areas, valves, friction):
     """The same with these factors on the areas of cylinders, the flow of valves, and the friction of seals."""
-    cylinders = {}
-    for name, one in oil().cylinders.items():
-        flows = tuple(valves * flow for flow in one.valve.nominal_flow)
-        seals = one.friction
-        seals = replace(seals, coulomb=friction * seals.coulomb, viscous=friction * seals.viscous)
-        cylinders[name] = replace(one, bore=areas**0.5 * one.bore, rod=areas**0.5 * one.rod, friction=seals,
-                                  valve=replace(one.valve, nominal_flow=flows))
-    return replace(oil(), cylinders=cylinders)
+    return mistaken(oil(), Mismatch(areas=areas, valves=valves, friction=friction))
+
+
+def mistaken(hydraulics, mismatch):
+    """`Hydraulics` of cylinders and racks that are wrong by a `Mismatch`."""
+    drives, areas = {}, mismatch.areas
+    for name, one in hydraulics.cylinders.items():
+        flows = tuple(mismatch.valves * flow for flow in one.valve.nominal_flow)
+        seals, share = one.friction, mismatch.friction
+        seals = replace(seals, coulomb=share * seals.coulomb, viscous=share * seals.viscous)
+        drives[name] = replace(one, bore=areas**0.5 * one.bore, rod=areas**0.5 * one.rod, friction=seals,
+                               valve=replace(one.valve, nominal_flow=flows))
+    return replace(hydraulics, cylinders=drives)
 
 
 # references

@@ -22,6 +22,7 @@ from ..signals.blocks import blocks
 from ..signals.filters import SavitzkyGolay, merged_rates
 from .corrections import OFFSET, PAYLOAD, TILT, TIME, Corrections
 from .delay_equations import Normal, Sums
+from .whitening import Whitening
 
 MOST = 0.5                  # s, the largest delay that is looked for, either way
 COARSE = 0.02               # s from one shift to the next, while looking for the best
@@ -263,12 +264,15 @@ class _Evidence:
 
 
 class _Fit:
-    """One actuator: what the model and its corrections leave of the measured effort, at delays of its topics."""
+    """One actuator: what the model and its corrections leave of the measured effort, at delays of its topics.
 
-    def __init__(self, pieces):
-        self._pieces = pieces
+    whiten  `Whitening` of the rows that are fitted; None: they count as they are
+    """
+
+    def __init__(self, pieces, whiten=None):
+        self._pieces, self._whiten = pieces, whiten or (lambda values: values)
         self.topics = tuple(dict.fromkeys(topic for piece in pieces for topic in piece.signals))
-        columns = np.vstack([piece.columns for piece in pieces])
+        columns = self._whiten(np.vstack([piece.columns for piece in pieces]))
         scale = np.linalg.norm(columns, axis=0)
         u, s, _ = np.linalg.svd(columns[:, scale > 0.0] / scale[scale > 0.0], full_matrices=False)
         self._basis = u[:, s > NEGLIGIBLE * s[0]]
@@ -278,28 +282,33 @@ class _Fit:
         self._target = np.concatenate([piece.target for piece in pieces])
         self.number = np.concatenate([piece.number for piece in pieces])
 
+    def whitened(self, delays):
+        """The `_Fit` in which what is left at delays of topics {topic: s} is white."""
+        return _Fit(self._pieces, Whitening(self.t[:, 0], self.number, self.left(delays)))
+
     def measured(self, delays):
         """(n,) effort, of topics {topic: s} late."""
         return sum(self._sampled(topic, delays.get(topic, 0.0), 0) for topic in self.topics)
 
     def left(self, delays):
         """(n,) residual."""
-        return self._rest(self.measured(delays) - self._target)
+        return self._rest(self._excess(delays))
 
     def sums(self, topics, delays, middle):
         """The `Sums` at delays of some topics; drifts are about `middle` [s]."""
         since = self.t - middle
-        left, nothing = self.left(delays), np.zeros(len(self.number))
+        excess, nothing = self._excess(delays), np.zeros(len(self.number))
+        left = self._rest(excess)[:, None]
         slopes, curves = (np.column_stack([self._sampled(topic, delays[topic], order) if topic in self.topics
                                            else nothing for topic in topics]) for order in (1, 2))
         # the second term takes off what noise of the signals adds to the squares of their slopes
-        curves *= left[:, None]
-        rows = np.column_stack((self._basis, self.measured(delays) - self._target, slopes, since * slopes))
+        curves = [self._whiten(since ** power * curves) * left for power in range(3)]
+        rows = np.column_stack((self._basis, excess, self._whiten(slopes), self._whiten(since * slopes)))
         by_stretch, first = {}, rows.shape[1] - 2 * len(topics)
         for number in np.unique(self.number).tolist():
             here = self.number == number
             by_stretch[number] = rows[here].T @ rows[here]
-            bends = [np.diag((since[here] ** power * curves[here]).sum(axis=0)) for power in range(3)]
+            bends = [np.diag(curve[here].sum(axis=0)) for curve in curves]
             by_stretch[number][first:, first:] += np.block([bends[:2], bends[1:]])
         return Sums(1.0 / max(float(np.mean(left ** 2)), 1e-300), self._basis.shape[1], by_stretch)
 
@@ -312,23 +321,29 @@ class _Fit:
     def _sampled(self, topic, delay, order):
         return np.concatenate([piece.signals[topic](piece.t + delay, order) for piece in self._pieces])
 
+    def _excess(self, delays):
+        return self._whiten(self.measured(delays) - self._target)
+
     def _rest(self, values):
         return values - self._basis @ (self._basis.T @ values)
 
 
 class _Search:
-    """Delays that leave the least residual over all actuators, each weighed by what is left of it at best.
+    """Delays that leave the least residual over all actuators, each weighed by what is left of it at best, and whitened
+    once the best is nearly known.
 
     floor  s, half the width of an interval without noise
     """
 
     def __init__(self, fits, topics, floor):
         self._fits, self._topics, self._floor = fits, topics, floor
+        self._white = fits
         self._middle = float(np.mean([fit.t.mean() for fit in fits]))
 
     def delays(self, period):
         """{topic: `TopicDelay`}."""
         found, profiles = self._coarse()
+        self._white = [fit.whitened(found) for fit in self._fits]
         at, widths, stretches, drifts = self._grouped(found)
         out = {}
         for topic in self._topics:
@@ -434,7 +449,7 @@ class _Search:
 
     def _normal(self, at):
         """The `Normal` equations at {topic: s}."""
-        return Normal([fit.sums(self._topics, at, self._middle) for fit in self._fits])
+        return Normal([fit.sums(self._topics, at, self._middle) for fit in self._white])
 
 
 def _membership(topics, groups):

@@ -9,7 +9,7 @@ from scipy.spatial import ConvexHull
 from ...view import shapes as visuals
 from ...view.poses import from_base_to_tips, link_poses
 from ...view.topology import tool_of
-from .figure_style import BLACK, DPI, PURPLE
+from .figure_style import BLACK, DPI, GREEN, PURPLE
 
 ROUND = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
 RING = np.column_stack([np.cos(ROUND), np.sin(ROUND), np.zeros(ROUND.size)])
@@ -92,8 +92,12 @@ def draw(axes, shapes, view, poses, alpha=1.0):
         axes.fill(*outline.T, facecolor=color[:3], alpha=alpha * color[3], edgecolor='black', linewidth=0.4)
 
 
-def motion_picture(manipulator, motion, title):
-    """Return the Figure of a `Motion`: the machine at its start, ghosts where it differs most, the path of its tool."""
+def motion_picture(manipulator, motion, title, marked=(), marking=''):
+    """Return the Figure of a `Motion`: the machine at its start, ghosts where it differs most, the path of its tool.
+
+    marked   links that stand out at the start
+    marking  what the legend says of them
+    """
     shapes, view = shapes_of(manipulator.machine.description), View(manipulator)
     rows = np.unique(np.linspace(0, len(motion.time) - 1, MAX_INSTANTS).astype(int))
     time = motion.time[rows]
@@ -112,6 +116,7 @@ def motion_picture(manipulator, motion, title):
                           {shape.link: shape.middle for shape in shapes})
     path = view.seen(link, point[None], poses)[:, 0, :2]
     axes.plot(*path.T, color=PURPLE, linewidth=1.2, label='path of the tool')
+    _mark(axes, shapes, view, _at(poses, 0), marked, marking)
     frame = np.array([low, low + size]) + 0.06 * size.max() * np.array([[-1.0], [1.0]])
     _write_times(axes, path, chosen, time, frame, size.max())
     axes.set_aspect('equal')
@@ -124,6 +129,19 @@ def motion_picture(manipulator, motion, title):
     axes.grid(True, color='#dddddd', linewidth=0.6)
     axes.set_axisbelow(True)
     return figure
+
+
+def _mark(axes, shapes, view, poses, marked, marking):
+    """Outline links in the picture; one without a shape has a ring at its origin."""
+    for link in marked:
+        outlines = [_outline(view.seen(link, shape.points, poses)[0][:, :2]) for shape in shapes if shape.link == link]
+        for outline, color, width in ((one, *pen) for pen in (('white', 5.0), (GREEN, 2.5)) for one in outlines):
+            axes.fill(*outline.T, facecolor='none', edgecolor=color, linewidth=width)
+        if not outlines:
+            axes.plot(*view.seen(link, np.zeros((1, 3)), poses)[0, 0, :2], 'o', markerfacecolor='none',
+                      markeredgecolor=GREEN, markersize=18, markeredgewidth=2.5)
+    if marked:
+        axes.plot([], [], 's', markerfacecolor='none', markeredgecolor=GREEN, markeredgewidth=2.5, label=marking)
 
 
 def _instants(middles, size):

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import jinja2
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ...view.motion import simulated_motion
@@ -200,16 +199,17 @@ def write_page(folder, template, figures, result, title, file='report.html', pla
     path = folder / file
     played = [(heading, playback.path.name, playback.path.read_text(encoding='utf-8'))
               for heading, playback in (playbacks or {}).items() if playback]
-    path.write_text(environment.get_template(template).render(
+    written = environment.get_template(template).stream(
         pictures=pictures, playbacks=played, title=title, verdict=result.verdict, reason=result.reason,
-        shade=getattr(result, 'shade', ''), facts=result.facts, **values),
-        encoding='utf-8')
+        shade=getattr(result, 'shade', ''), facts=result.facts, **values)
+    with path.open('w', encoding='utf-8') as page:
+        written.dump(page)
     return path
 
 
 def _png(figure):
     buffer = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(buffer)
+    figure.savefig(buffer, format='png')    # a canvas of its own would keep the pixels, 5 MB a figure
     return buffer.getvalue()
 
 

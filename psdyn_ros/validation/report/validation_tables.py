@@ -12,6 +12,7 @@ from ..metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, KIND_NAMES, Me
 from ..metrics.prediction import REGIME_NAMES
 from ..metrics.tracking import units
 from ..signals.quality import NOTE
+from .when import when_wrong
 
 VERSION = 1                 # of the layout of validation.json
 FORCE = {'m': 'N', 'rad': 'N m'}
@@ -108,6 +109,9 @@ def summary(found):
              as_text(metrics_table(found)), '', 'RMSE by regime', as_text(regimes_table(found))]
     if found.simulation:
         lines += ['', 'errors of simulations under measured efforts', as_text(simulation_table(found))]
+    wrong = when_wrong(found)
+    if wrong:
+        lines += ['', 'when it was wrong', *(f'  {one.text}' for one in wrong)]
     lines += ['', 'likely causes of what is not explained, none of them a fact']
     lines += [line for number, cause in enumerate(found.causes, 1)
               for line in (f'  {number}. {cause.text}', f'     next: {cause.next}')] or [f'  {found.causes_text}']
@@ -132,6 +136,7 @@ def document(found):
         'version': VERSION, 'verdict': verdict.verdict, 'text': verdict.text, 'but': verdict.but,
         'exit_code': verdict.exit_code, 'reasons': verdict.reasons, 'partial': verdict.partial,
         'left_out': verdict.left_out,
+        'when': [one.as_dict() for one in when_wrong(found)],
         'checks': [check.as_dict() for check in verdict.checks], 'bag': str(found.bag),
         'machine': found.manipulator.name, 'duration': found.duration, 'usable': metrics.rows * found.channels.period,
         'topics': {'states': found.channels.states, 'efforts': found.channels.efforts,

@@ -136,7 +136,8 @@ def test_leaving_in_motion_ends_in_a_stop_and_the_safe_output_F17(level, leave):
     speed = np.abs(rig.plant.xd)
     getattr(rig.core, leave)(rig.now)
     taken = rig.until(STANDBY, 500)
-    assert taken / RATE <= max(speed / rig.declaration.deceleration) + 0.15
+    # on oil, the halves of a stop are half a period of its swing apart
+    assert taken / RATE <= max(speed / rig.declaration.deceleration) + 0.15 + 0.5 * rig.law.swing_period
     assert np.abs(rig.plant.xd).max() < 0.2 * speed.max() and not rig.core.states.reasons
     if leave == 'deactivate':
         assert [rig.tick().valid for _ in range(2)] == [False, False] and rig.core.finished

@@ -30,7 +30,8 @@ SOURCES = 'measured', 'estimated', 'hanging'
 
 @cache
 def config(**options):
-    return replace(ControllerConfig.from_files(URDF, safety=SAFETY), **{'swing_shaper': 'none', **options})
+    c = ControllerConfig.from_files(URDF, safety=SAFETY)
+    return replace(c, **{'swing_shaper': 'none', 'swing_damping': 0.0, **options})
 
 
 @pytest.fixture(scope='module')
@@ -309,11 +310,11 @@ def test_machine_without_passive_joints_has_none():
 @cache
 def on_valves(**options):
     c = ControllerConfig.from_files(URDF, find_config('loader_crane_hydraulics.yaml'), safety=SAFETY)
-    return replace(c, swing_shaper='none', **options)
+    return replace(c, swing_shaper='none', swing_damping=0.0, **options)
 
 
 @pytest.mark.parametrize('source, slew_error', thorough(
-    [('estimated', 5e-4), ('measured', 5e-4), ('hanging', 2.6e-3)], 1, several=True))
+    [('estimated', 1e-4), ('measured', 1e-4), ('hanging', 2.6e-3)], 1, several=True))
 def test_hanging_load_on_valves_follows(source, slew_error):
     c = on_valves(passive_states=source)
     plant = HydraulicPlant(c.machine, c.hydraulics, period=c.period)
@@ -325,7 +326,7 @@ def test_hanging_load_on_valves_follows(source, slew_error):
     record = follow(assemble(c), plant, move(c.machine), 6.0, change=seen)
     assert c.law == 'valve_computed_torque' and np.ptp(record.x[:, PASSIVE], axis=0).min() > 0.1
     found = errors(record)
-    assert found[0] < slew_error and found[1:].max() < 4.5e-4       # rad, m
+    assert found[0] < slew_error and found[1:].max() < (1e-4 if source != 'hanging' else 3e-4)     # rad, m
     assert record.reasons == () and record.state[-1] == State.HOLD
 
 

@@ -7,10 +7,10 @@ import pytest
 from conftest import thorough
 
 from psdyn_ros.control import State
-from psdyn_ros.tools.fault_campaign.bench import PLANTS, Bench, make_machine
+from psdyn_ros.tools.fault_campaign.bench import PID, PLANTS, Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 from psdyn_ros.tools.fault_campaign.lies import cases
-from psdyn_ros.tools.fault_campaign.motion_trials import healthy_speeds, run_motion
+from psdyn_ros.tools.fault_campaign.motion_trials import EXTRA_TRAVEL, REST, healthy_speeds, run_motion
 
 RATE = 200.0    # Hz
 RUN, HOLD, STOPPING = State.RUN, State.HOLD, State.STOPPING
@@ -43,6 +43,21 @@ def test_a_gross_failure_of_a_law_keeps_speed_way_and_time_within_bounds(name, s
 def test_a_subtle_failure_of_a_law_does_not_let_the_speed_build_up(name, state, faster):
     trial = failed(name, 'package', state)
     assert trial.speed <= faster * trial.allowed, trial.text()
+
+
+@pytest.mark.parametrize('plant', PLANTS)
+@pytest.mark.parametrize('level', ('valve', PID))
+def test_a_stop_of_a_sound_machine_on_oil_ends_at_rest(level, plant):
+    """With the whole deceleration at once the boom would swing on for 1.1 to 1.4 s."""
+    bench = Bench(make_machine(level, plant=plant, rate=RATE), 0)
+    prepare(bench, STOPPING)
+    speed, x = np.abs(bench.plant.xd), bench.plant.x.copy()
+    bench.turns(bench.declaration.stop_time)
+    assert bench.core.states.state is State.STANDBY
+    assert (np.abs(bench.plant.x - x) <= 0.5 * speed**2 / bench.declaration.deceleration + EXTRA_TRAVEL).all()
+    for _ in range(round(0.5 / bench.period)):
+        bench.turn()
+        assert np.abs(bench.plant.xd).max() < REST
 
 
 def test_a_ramp_opens_no_valve_farther_than_it_was():

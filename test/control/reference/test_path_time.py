@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psdyn_ros.control.reference.segments import PathTime, ramp
+from psdyn_ros.control.reference.segments import PathTime, in_halves, ramp
 
 SHARE = st.floats(0.0, 1.0)
 
@@ -41,6 +41,30 @@ def test_a_ramp_of_nothing_is_empty():
 def test_a_ramp_takes_no_longer_than_a_trapezium():
     durations = [phase.duration for phase in ramp(0.0, 0.0, 1.0, 2.0, 20.0)]
     assert durations == pytest.approx([0.1, 0.4, 0.1])
+
+
+@given(value=st.floats(-2, 2), target=st.floats(-2, 2), limit=st.floats(0.1, 3), bend=st.floats(0.5, 50),
+       delay=st.floats(0.01, 2.0))
+def test_halves_of_a_ramp_make_the_same_change_no_faster(value, target, limit, bend, delay):
+    phases = ramp(value, 0.0, target, limit, bend)
+    values, rates = run(value, 0.0, in_halves(phases, delay))
+    assert values[-1] == pytest.approx(target, abs=1e-6) and rates[-1] == pytest.approx(0.0, abs=1e-6)
+    assert np.abs(rates).max() <= limit + 1e-6
+    assert sum(phase.duration for phase in in_halves(phases, delay)) == pytest.approx(
+        sum(phase.duration for phase in phases) + delay)
+
+
+def test_halves_half_a_period_apart_excite_no_swing():
+    """An undamped oscillator that hangs on an axis which is brought to rest."""
+    def swing(phases, period=0.63, dt=1e-4):
+        off = rate = 0.0
+        for duration, begin, bend in phases:
+            for k in range(round(duration / dt)):
+                rate -= dt * ((2.0 * np.pi / period)**2 * off + begin + k * dt * bend)
+                off += dt * rate
+        return np.hypot(rate, 2.0 * np.pi / period * off)
+    phases = ramp(0.05, 0.0, 0.0, 0.5, 10.0)
+    assert swing(phases) > 0.04 and swing(in_halves(phases, 0.315)) < 0.001
 
 
 def test_path_time_runs_with_the_clock_at_first():

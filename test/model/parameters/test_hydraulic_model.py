@@ -246,7 +246,7 @@ BAD = [
     # no YAML at all, and no tags
     ('supply: {\n', ModelError, 'is not YAML'),
     ('\n', ModelError, r'line 1\): expected a mapping'),
-    ('[' * 5000 + '\n', ModelError, 'is not YAML'),
+    ('[\n', ModelError, 'is not YAML'),
     ('- a\n- b\n', ModelError, r'line 1\): expected a mapping'),
     (changed('rod: 0.045', 'rod: !!python/object/apply:os.getcwd []'), ModelError,
      r"line 6\): cylinder 'lift': YAML tag 'tag:yaml.org,2002:python/object/apply:os.getcwd'; expected a plain value"),

@@ -18,7 +18,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from support.nodes.graph import START_UP, graph  # noqa: E402
+from support.nodes.graph import END, START_UP, graph  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
 from test_valve_nodes import ON_VALVES, oil_at_rest, telemetry  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
@@ -342,7 +342,7 @@ def test_sigterm_ends_it_in_the_safe_output(managed):
     m.held()
     m.graph.provoke()
     m.process.send_signal(signal.SIGTERM)
-    m.graph.until(lambda: m.process.poll() is not None, 5.0)
+    m.graph.until(lambda: m.process.poll() is not None, END)
     assert m.process.returncode == 0
     assert_ended_safely(m)
 

@@ -22,6 +22,7 @@ from psdyn_ros.control.offline.trajectory_file import trajectory_text  # noqa: E
 from psdyn_ros.control.reference.trajectory import Waypoints  # noqa: E402
 from psdyn_ros.nodes import EXECUTABLES  # noqa: E402
 from psdyn_ros.tools.demo.demo_safety import WIDEST_TIMEOUTS, safety_text  # noqa: E402
+from psdyn_ros.tools.demo.machine_run import PAUSE  # noqa: E402
 from psdyn_ros.tools.demo.processes import NodeProcesses  # noqa: E402
 from psdyn_ros.tools.demo.session import own_node  # noqa: E402
 from psdyn_ros.tools.operator.session import Operator  # noqa: E402
@@ -41,7 +42,7 @@ def nodes(tmp_path_factory):
     """Both nodes on valves in lock-step; the safe output of the slew is a brake, which no command names."""
     folder = tmp_path_factory.mktemp('by_hand')
     declared = yaml.safe_load(safety_text(load(CRANE), CONFIG / 'hiab_xs031_safety.yaml', timeouts={
-        **WIDEST_TIMEOUTS, 'simulated_pause': 60.0}))
+        **WIDEST_TIMEOUTS, 'simulated_pause': PAUSE}))
     declared['probation'] = 0.1
     safety = folder / 'safety.yaml'
     safety.write_text(yaml.safe_dump(declared))

@@ -21,6 +21,7 @@ from psdyn_ros.nodes import EXECUTABLES
 from psdyn_ros.nodes.messages.conversions import stamp_to_ns
 from psdyn_ros.nodes.runtime.executor import make_executor
 from psdyn_ros.tools.demo.demo_safety import WIDEST_TIMEOUTS, safety_text
+from psdyn_ros.tools.demo.machine_run import PAUSE
 from psdyn_ros.tools.demo.processes import NodeProcesses, exported
 
 from ..machines import URDF
@@ -28,6 +29,7 @@ from ..paths import TESTS
 
 CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
 START_UP = 240.0        # s; a first run compiles
+END = 20.0              # s; a process comes to rest first, on a busy computer
 TURN = 0.01             # s that the test waits for a message at a time
 SIMULATED = '-p', 'use_sim_time:=true', '-r', '/clock:=clock'       # arguments of a node on the clock of its namespace
 # of a simulator that makes this clock; slowly, so that a stall of the computer is short on it, and none is made up for
@@ -80,11 +82,12 @@ class Graph:
 
         No lock-step: while the controller stalls the clock of the simulator, or of a test, goes on, and so do states,
         so that a stall uses up the shipped timeouts. They are as wide as a machine may declare; `stops` counts what
-        they do not cover.
+        they do not cover. The clock may stand still, as it does while the simulator stalls.
         """
         urdf, safety = URDF / f'{machine}.urdf', self.folder / f'{machine}_safety.yaml'
         declared = find_config(f'{machine}_safety.yaml')
-        declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), declared, timeouts=WIDEST_TIMEOUTS))
+        timeouts = {**WIDEST_TIMEOUTS, 'simulated_pause': PAUSE}
+        declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), declared, timeouts=timeouts))
         declaration['probation'] = 0.1
         if change is not None:
             change(declaration)
@@ -118,7 +121,7 @@ class Graph:
         stops = self.stops
         for name in names or reversed(self.processes.names()):
             self.processes.signal(name)
-        self.until(lambda: len(self.processes.ended()) == len(self.processes.names()), 20.0)
+        self.until(lambda: len(self.processes.ended()) == len(self.processes.names()), END)
         self.stops = stops      # a controller that ends stops its machine
         return self.processes.stop()
 

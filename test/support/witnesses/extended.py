@@ -107,7 +107,7 @@ def inverse_dynamics(mechanism, x, xd, xdd):
     """Return the efforts (dof,) on the coordinates."""
     f = np.zeros_like(xd)
     close(mechanism.loops, x, xd)
-    assert _INVERSE['wrenches'](mechanism, x, xd, xdd) == 0
+    assert _INVERSE['run_sweeps'](mechanism, x, xd, xdd) == 0
     _INVERSE['put_efforts'](mechanism, f)
     return f
 

@@ -1,0 +1,169 @@
+"""How well the loader crane on valves deals with its hanging load: tracking, what is left of swing, active damping.
+
+    python3 -m psdyn_ros.tools.studies.hanging_study [--output DIR] [--short] [--processes N]
+
+writes DIR/hanging.md and prints it; exit code 1 where a bound is missed.
+"""
+
+import argparse
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from ...control.laws.passive_states import ESTIMATED, MEASURED, RESTING
+from ...control.reference.swing_shaper import EI, NONE, ZVD
+from .hanging_runs import LATER, PENDULUMS, RELEASED, RIGHT, Case, Pendulum, run
+from .tracking_runs import CORNERS
+
+# m, rad of slew, lift, tilt, telescope, and s that they take
+WAYS = (((0.4, 0.1, -0.1, 0.3), 2.0), ((0.8, 0.1, -0.1, 0.3), 3.0), ((0.4, 0.1, 0.1, 0.3), 4.0),
+        ((0.0, 0.1, -0.1, 0.3), 2.5))
+SWUNG = (3.0, 3.0)          # degrees
+SHORT, LONG = Pendulum(length=0.8), Pendulum(length=1.2)
+AFTER = 9.0                 # s after the end of a motion, its shaper included
+PERIODS = 9.0               # s of a released load, more than three of its periods
+EXACT, CORNER = 0.3e-3, 1.5e-3                      # m, rad
+LEFT_EXACT, LEFT_TOLERANT, LEFT_WRONG, HALF, NO_MORE = 0.05, 0.07, 0.2, 0.5, 1.01
+CONDITIONS = '''# How well a hanging load is dealt with on valves
+
+Written by `python3 -m psdyn_ros.tools.studies.hanging_study`, {count} simulated motions; nothing here was measured on a
+machine.
+
+* Loader crane with its hydraulics, 300 kg on a rope of 1.5 m; plant at 1 ms with 2 sub-steps, control at 500 Hz, a
+  command 2 ms after its measurement, 6 ms where a load is released; law `valve_computed_torque` with its default gains.
+* Sensors as in [tracking.md](tracking.md). Passive joints are measured (0.1 mrad quantum, 1 mrad/s rms noise of rates),
+  or not at all: then they are estimated, or assumed to hang at rest.
+* Corners: those of [tracking.md](tracking.md), in all of the crane and its load. Pendulums: the model has 0.8 or 1.2 of
+  mass and length of the load, and half or twice the friction of its joints.
+* Rms of a driven joint in mm, of the slew in mrad. What is left of swing: largest angle of the load after the motion,
+  over that of the same motion without a shaper, worst of {ways} moves. A released load swings by {released:g} degrees
+  at first, along or across the boom; its swing is the largest in the second period, over that.
+
+| what | passive joints | value | bound | |
+|---|---|---|---|---|
+'''
+
+
+class Judged(NamedTuple):
+    """A row of the table: what is asked, its value in words, the bound, and whether it is met."""
+
+    what: str
+    source: str
+    value: str
+    bound: str
+    met: bool
+
+
+def cases(short=False):
+    """{(what, source): [Case]} of the whole study."""
+    table, ways = {}, WAYS[:1] if short else WAYS
+    for source in (MEASURED, ESTIMATED, RESTING):
+        moves = [Case(way, moving, moving + 3.0, source) for way, moving in ways]
+        table['exact', source] = moves
+        corners = CORNERS[5:6] if short else CORNERS
+        table['corners', source] = [replace(one, mismatch=corner) for one in moves for corner in corners]
+    table['swung', MEASURED] = [replace(one, released=SWUNG) for one in table['exact', MEASURED]]
+    for source in (MEASURED, ESTIMATED):
+        moves = [Case(way, moving, moving + AFTER, source) for way, moving in ways]
+        for shaper, pendulums in ((NONE, (RIGHT,)), (ZVD, (RIGHT,)), (EI, (RIGHT,)), ('wrong', (SHORT, LONG))):
+            kind = ZVD if shaper == 'wrong' else shaper
+            table[f'left {shaper}', source] = [replace(one, shaper=kind, pendulum=pendulum)
+                                               for pendulum in pendulums for one in moves]
+    table |= _released(short)
+    return table
+
+
+def _released(short):
+    along, across = ((RELEASED, 0.0), (0.0, RELEASED))
+    exact = [Case(seconds=PERIODS, released=angle, damped=True, late=LATER) for angle in (along, across)]
+    corners, pendulums = (CORNERS[5:6], PENDULUMS[:1]) if short else (CORNERS, PENDULUMS)
+    return {('released', MEASURED): exact,
+            ('released, corners', MEASURED): [replace(one, mismatch=corner) for one in exact for corner in corners],
+            ('released, pendulums', MEASURED): [replace(one, pendulum=wrong) for one in exact for wrong in pendulums]}
+
+
+def compute(table, processes=2, progress=True):
+    """{(what, source): [Outcome]} of the table of `cases`."""
+    flat = [(key, case) for key, row in table.items() for case in row]
+    results = {key: [] for key in table}
+    with ProcessPoolExecutor(processes) as pool:
+        outcomes = pool.map(run, [case for _, case in flat])
+        for (key, _), outcome in tqdm(zip(flat, outcomes), total=len(flat), file=sys.stderr, disable=not progress,
+                                      desc='hanging load', unit='run'):
+            results[key].append(outcome)
+    return results
+
+
+def judged(results):
+    """[Judged] of what `compute` gave, worst over the cases of a row."""
+    rows = []
+    for (what, source), found in results.items():
+        sound = all(one.sound for one in found)
+        if what in TRACKING:
+            worst, (text, limit) = np.max([one.rms for one in found], axis=0), TRACKING[what]
+            if source == RESTING:       # the swing is a disturbance, which nothing may stop for
+                limit = np.inf
+            rows.append(Judged(text, source, ' / '.join(f'{1e3 * one:.3g}' for one in worst),
+                               'no stop' if np.isinf(limit) else f'<= {1e3 * limit:g}',
+                               sound and bool((worst <= limit).all())))
+        elif what in LEFT:
+            bare = [one.left for one in results['left none', source]]
+            share = max(one.left / bare[k % len(bare)] for k, one in enumerate(found))
+            rows.append(Judged(LEFT[what][0], source, f'{100.0 * share:.2g} %', f'<= {100.0 * LEFT[what][1]:g} %',
+                               sound and share <= LEFT[what][1]))
+        elif what in DAMPED:
+            released = np.radians(RELEASED)
+            second, most = (max(values) / released for values in (
+                [one.largest(1) for one in found], [one.swing.max() for one in found]))
+            rows.append(Judged(DAMPED[what], source, f'{100.0 * second:.2g} %, at most {100.0 * most:.4g} %',
+                               f'<= {100.0 * HALF:g} %, {100.0 * NO_MORE:g} %',
+                               sound and second <= HALF and most <= NO_MORE))
+    return rows
+
+
+TRACKING = {'exact': ('rms of slew / lift / tilt / telescope, exact model', EXACT),
+            'corners': ('the same in the worst of eight corners', CORNER),
+            'swung': ('exact model, load swings by 3 degrees at first', EXACT)}
+LEFT = {f'left {ZVD}': ('left of the swing, shaper zvd, exact model', LEFT_EXACT),
+        f'left {EI}': ('left of the swing, shaper ei, exact model', LEFT_TOLERANT),
+        'left wrong': ('left of the swing, shaper zvd, rope 20 % longer or shorter in the model', LEFT_WRONG)}
+DAMPED = {'released': 'released load, damped actively, exact model',
+          'released, corners': 'the same in the worst of eight corners',
+          'released, pendulums': 'the same with the worst of eight pendulums'}
+
+
+def page(rows, count):
+    """The page as markdown of rows of `judged`; count: of simulated motions."""
+    lines = [f'| {row.what} | {row.source} | {row.value} | {row.bound} | {"pass" if row.met else "**missed**"} |\n'
+             for row in rows]
+    return CONDITIONS.format(count=count, ways=len(WAYS), released=RELEASED) + ''.join(lines)
+
+
+def main(args=None):
+    """Run the study; returns the exit code."""
+    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.hanging_study',
+                                     description=__doc__.split('\n')[0])
+    parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
+    parser.add_argument('--short', action='store_true', help='one move, one corner')
+    parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
+    options = parser.parse_args(args)
+    table = cases(options.short)
+    rows = judged(compute(table, options.processes))
+    folder = Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = page(rows, sum(map(len, table.values())))
+    (folder / 'hanging.md').write_text(text, encoding='utf-8')
+    print(text)
+    missed = [row for row in rows if not row.met]
+    for row in missed:
+        print(f'MISSED: {row.what}, {row.source}', file=sys.stderr)
+    return int(bool(missed))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
