@@ -113,7 +113,7 @@ class StopCheck(Check):
 
     def __init__(self, config, law):
         m = config.machine
-        self._names = m.actuators
+        self._motion, self._names = ActuatorMotion(m), m.actuators
         self._limits = np.array([SLOWING * np.array(config.declaration.deceleration),
                                  STANDS * np.array(m.limits.velocity, dtype=float)])
         self._half_swing = 0.5 * law.swing_period           # s that the halves of a stop are apart at most
