@@ -256,7 +256,7 @@ class BoundMap:
             status, z, gaps = joint_map._solve(measured, self._handle)
         if status != OK:
             return self._checked_state()        # raises, and says why
-        x, xd = z[:2].take(self._rows, axis=1)
+        x, xd = z[0][self._rows], z[1][self._rows]
         if self._base is not None:      # it floats, at rest at the origin
             x, xd = np.concatenate((self._base, x)), np.concatenate((np.zeros(6), xd))
         residual = max(gaps.tolist(), default=0.0)

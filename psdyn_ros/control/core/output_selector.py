@@ -196,8 +196,11 @@ class OutputSelector:
         if standby and self._has_gravity:
             self._holding = self._held(self._inputs.state_check.x)
         self.closing = self.closing and not self._closing.done(clock)
-        closing = np.where(self._valves, self._closing.at(clock), 0.0) if self.closing else None
-        self._seen.command = output = self.gate.safe(self._holding, closing)
+        if self.closing:
+            output = self.gate.safe(self._holding, np.where(self._valves, self._closing.at(clock), 0.0))
+        else:
+            output = self.gate.safe(self._holding)
+        self._seen.command = output
         return output
 
     def _of_law(self, clock):

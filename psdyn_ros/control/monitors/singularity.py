@@ -63,10 +63,7 @@ class ToggleGauge:
 
     def __call__(self, x):
         """As `toggle_measure`."""
-        return self.of_array(np.ascontiguousarray(x, dtype=float))
-
-    def of_array(self, x):
-        """Return the same of an array (nx,) of float64."""
+        x = np.ascontiguousarray(x, dtype=float)
         measure, k = kernels.least_transmission(self._triangles, x)
         found = measure, self._names[k]
         return found if self._clusters is None else min(found, self._clusters(x), key=itemgetter(0))
@@ -142,7 +139,7 @@ class SingularityCheck(Check):
     def __init__(self, config, law):
         p = config.declaration.plausibility
         self._slow, self._stop = p.sigma_slow, p.sigma_stop
-        self._gauge = toggle_gauge(config.machine).of_array
+        self._gauge = toggle_gauge(config.machine)
         self.measure = self.speed = 1.0
 
     def evaluate(self, inputs):
