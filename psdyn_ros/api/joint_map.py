@@ -233,6 +233,7 @@ class BoundMap:
     def __init__(self, joint_map: JointMap) -> None:
         self.names, self._map = joint_map.names, joint_map
         self.measured = np.zeros((3, len(joint_map.names)))
+        self._positions_and_rates = self.measured[:2].reshape(-1)       # a view
         self._handle = joint_map._handle and joint_map._handle.copy()
         self._found = np.empty((4, len(joint_map._outside_clusters)))
         rows, positions, _ = joint_map._coordinates
@@ -246,7 +247,7 @@ class BoundMap:
     def state(self) -> tuple[Array, Array, float]:
         """Return (x, xd, residual) of `measured` as `JointMap.state` does, with its errors; x and xd are new arrays."""
         joint_map, measured = self._map, self.measured
-        if not math.isfinite(sum(measured[:2].ravel().tolist())):      # of so few numbers quicker than NumPy
+        if not math.isfinite(sum(self._positions_and_rates.tolist())):     # of so few numbers quicker than NumPy
             return self._checked_state()
         if self._handle is None:
             z, gaps = self._found, self._found[3]

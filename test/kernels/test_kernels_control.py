@@ -11,7 +11,7 @@ from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
 from psdyn_ros.control.laws.registry import make_law
 from psdyn_ros.control.laws.valve_computed_torque import ValveControl
 from psdyn_ros.control.laws.valve_pid import ValvePid
-from psdyn_ros.control.reference.segments import SAME, Follow, Path, PathTime, sample_each
+from psdyn_ros.control.reference.segments import SAME, Follow, Path, PathTime
 from psdyn_ros.control.reference.trajectory import Waypoints, quintic_curve
 from psdyn_ros.kernels.control import pressure_plausibility
 from psdyn_ros.kernels.control.actuation import clamp, make_actuation
@@ -67,13 +67,10 @@ def test_a_path_is_sampled_as_by_its_motion_at_any_speed(rng):
     curve = quintic_curve(np.array([0.5, 1.0, 2.5, 3.0]), *rng.normal(size=(3, 4, 2)))
     pace = PathTime(0.8)
     follow = Follow(Path(curve, SAME, ('a', 'b')), pace, start=1.0)
-    out, wanted = np.empty((2, 3, 3, 2))
     for _ in range(2):
-        for first in np.arange(0.7, 6.0, 0.13):
-            times = first, first + 0.01, first + 0.5
-            follow.samples(times, out)
-            sample_each(follow, times, wanted)
-            assert out == pytest.approx(wanted, rel=1e-13, abs=1e-13)
+        for t in np.arange(0.7, 6.0, 0.1):
+            wanted = follow.at(follow.path_time(t), *pace.at(t)[1:])
+            assert follow.sample(t) == pytest.approx(np.array(wanted), rel=1e-13, abs=1e-13)
         pace.aim(0.25, 1.3, 2.0, 8.0)       # the second time on a path that slows down on its way
 
 

@@ -74,10 +74,10 @@ class ControlCore:
         law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay, law)
         self.checks = {kind: kind(config, law) for kind in (*CHECKS, *config.checks)}
         self.states = SafetyStates(declaration, config.period, fault_table(config.checks))
-        self._runner = CheckRunner(tuple(self.checks.values()), self.states)
+        self._situation = CheckInputs(config, law)
+        self._runner = CheckRunner(tuple(self.checks.values()), self.states, self._situation)
         self.inputs = Inputs(config, self.checks, self._runner, self.states, on_jump=self._rebase)
         self.selector = OutputSelector(config, law, self.inputs, self.checks, self._runner)
-        self._situation = self._runner.inputs = CheckInputs(config, law, self.inputs, self.selector, self.states)
         self.gate = self.selector.gate
         self._overruns = self.checks[OverrunCheck]
         self.finished = False           # whether a deactivation is complete
@@ -104,7 +104,7 @@ class ControlCore:
     def _take_state(self, measured: MeasuredState, ros_now: int) -> None:
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
         if not self.refused:
-            command = self.gate.last if self.selector.mode is UNDER_LAW else None
+            command = self._situation.command if self.selector.mode is UNDER_LAW else None
             self.law.observe(self.inputs.time, measured.x, measured.xd, measured.passive, command)
 
     def split(self, x: Any, xd: Any) -> tuple[Any, Any, Any]:
@@ -297,6 +297,7 @@ class ControlCore:
             self.states.report(clock, 'output_lost', FAIL, f'no output for {self._overruns.watch.gap / 1e6:.1f} ms, '
                                                            'and a measured state that is not valid')
             state = self.states.step(clock)
+        self._situation.state = state
         if state is not self._state or valid is not self._state_valid:
             self._change_state(state, valid, clock)
         if self.selector.mode is AT_SAFE:
@@ -358,7 +359,7 @@ class ControlCore:
 
     def _stamp(self, ros_now: int) -> int:
         """Return the stamp of the state which is answered, or of this moment where that was answered before."""
-        stamp = self.inputs.stamp
+        stamp = self._situation.stamp
         fresh = stamp != self._answered_stamp
         self._answered_stamp = stamp
         self._output_stamp = max(self._output_stamp, stamp if fresh else ros_now)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..monitors.actuator_motion import ActuatorMotion
 from ..monitors.check import State, When
 from ..monitors.clock import ClockCheck
 from ..monitors.emergency_stop import EmergencyStopCheck
 from ..monitors.pressures import PressureCheck
 from ..monitors.state import StateChecks
-from .output_selector import UNDER_LAW
 
 
 class MeasuredState(NamedTuple):
@@ -37,7 +37,7 @@ class Inputs:
 
     config   `ControllerConfig`
     checks   {class of a check: `Check`}
-    runner   `CheckRunner` that reports what they find
+    runner   `CheckRunner` that reports what they find; its `CheckInputs` get what is accepted
     states   `SafetyStates`
     on_jump  called with the ns by which the clock of stamps jumped
 
@@ -49,9 +49,8 @@ class Inputs:
     def __init__(self, config, checks, runner, states, on_jump):
         self.state_check, self.pressure_check = checks[StateChecks], checks[PressureCheck]
         self._emergency_stop, self._clock_check = checks[EmergencyStopCheck], checks[ClockCheck]
-        self._clocks = self._clock_check.watch
+        self._clocks, self._motion = self._clock_check.watch, ActuatorMotion(config.machine)
         self._runner, self._states, self._on_jump = runner, states, on_jump
-        self._oldest = config.declaration.timeouts.stopping_ns
         self.now = self.clock = 0
         self.pressures = self.supply = None
         self.time = 0.0
@@ -61,16 +60,6 @@ class Inputs:
     def stamp(self):
         """ns, of the last accepted state; 0: none."""
         return self.state_check.input.stamp
-
-    @property
-    def stopping(self):
-        """Whether the machine is brought to rest."""
-        return self._states.state is State.STOPPING
-
-    @property
-    def age(self):
-        """s since the last accepted state was measured, at most the timeout after which it is not used any more."""
-        return 1e-9 * min(self.state_check.input.age(self.clock), self._oldest)
 
     def seconds(self, stamp):
         """s on the clock of trajectories of a stamp."""
@@ -86,6 +75,7 @@ class Inputs:
         seen = self._runner.inputs
         self.now = seen.now = now
         self.clock = seen.clock = self._clocks.clock
+        seen.state = self._states.state
         if jump:
             self._rebase(jump)
         return self.clock
@@ -95,6 +85,8 @@ class Inputs:
         self._runner.rebase(jump)
         if self._epoch is not None:
             self._epoch += jump
+        seen = self._runner.inputs
+        seen.stamp, seen.pressure_stamp = self.stamp, self.pressure_check.input.stamp
         self._on_jump(jump)
         finding = self._clock_check.jumped(jump)
         if finding is not None:
@@ -102,25 +94,32 @@ class Inputs:
 
     def take_state(self, measured, ros_now, desired_rate, trusting):
         """As `StateChecks.take`, at the time of the last `read_clocks`."""
-        refused = self.state_check.take(measured, ros_now, self.clock, desired_rate, trusting)
+        clock, stamp, runner = self.clock, measured.stamp, self._runner
+        refused = self.state_check.take(measured, ros_now, clock, desired_rate, trusting)
         if refused:
-            self._runner.report(self.state_check.findings)
+            runner.report(self.state_check.findings)
             return refused
-        self._states.state_accepted(self.clock)
+        self._states.state_accepted(clock)
         if self._epoch is None:
-            self._epoch = measured.stamp
-        self.time = 1e-9 * (measured.stamp - self._epoch)
-        self._runner.run(When.STATE)
+            self._epoch = stamp
+        seen = runner.inputs
+        self.time = seen.time = 1e-9 * (stamp - self._epoch)
+        seen.x, seen.xd = x, xd = measured.x, measured.xd
+        seen.positions, seen.rates = self._motion.read(x, xd)
+        seen.stamp, seen.measured = stamp, clock - max(ros_now - stamp, 0)
+        runner.run(When.STATE)
         return ''
 
     def take_pressures(self, stamp, ros_now, now, values, supply, trusting):
         """As `PressureCheck.take`; return '' or why they are rejected."""
-        self.pressure_check.follow(self._runner.inputs)
+        seen = self._runner.inputs
+        self.pressure_check.follow(seen)
         finding = self.pressure_check.take(stamp, ros_now, self.read_clocks(now, ros_now), values, supply, trusting)
         if finding is not None:
             self._runner.report((finding,))
             return finding.text
-        self.pressures, self.supply = values, supply
+        self.pressures, self.supply = seen.pressures, seen.supply = values, supply
+        seen.pressure_stamp = stamp
         self._runner.run(When.PRESSURES)
         return ''
 
@@ -144,80 +143,52 @@ class CheckInputs:
     Arrays are those of the controller: not to be written to, nor kept beyond the evaluation without a copy.
 
     machine, declaration, hydraulics  of the `ControllerConfig`; hydraulics None where nothing is driven by oil
-    period      s
-    law         `ControlLaw`
-    now         ns of the steady clock
-    clock       ns on the clock of ages: the steady one, or simulated time
-    publishing  whether outputs are published: from activation to the end of deactivation
-    streaming   whether the reference is streamed
+    period          s
+    law             `ControlLaw`
+    now             ns of the steady clock
+    clock           ns on the clock of ages: the steady one, or simulated time
+    publishing      whether outputs are published: from activation to the end of deactivation
+
+    Of the last accepted state:
+
+    x, xd           (dof,) m and rad, m/s and rad/s; None before the first
+    positions, rates  (actuators,) the same of the actuators
+    stamp           ns on the clock of stamps; 0 before the first
+    measured        ns on the clock of ages
+    time            s on the clock of trajectories
+
+    Of the last accepted pressures:
+
+    pressures       (cylinders, 2) Pa gauge of chambers A and B; None before the first
+    supply          Pa gauge, of the pump; None where it is not measured
+    pressure_stamp  ns; 0 before the first
+
+    Of the reference and the outputs:
+
+    under_law       whether the outputs are those of the law, and not of a ramp or the safe ones
+    streaming       whether the reference is streamed
+    desired         (3, dof) x, xd, xdd of the reference at the last update of the law; None where none is followed
+    reference_rate  (dof,) velocity of the reference, zero where none is followed
+    command         (actuators,) last output, in the unit of each interface; NaN: left out
+    clamped         how often outputs were beyond their limit or rate, since the start
+    state           `State` as of the last cycle
     """
 
-    def __init__(self, config, law, inputs, selector, states):
+    def __init__(self, config, law):
         self.machine, self.declaration, self.hydraulics = config.machine, config.declaration, config.hydraulics
-        self.period, self.law = config.period, law
-        self.publishing = self.streaming = False
-        self.now = self.clock = 0
-        self._inputs, self._selector, self._states = inputs, selector, states
-        self._state, self._pressures, self._gate = inputs.state_check, inputs.pressure_check, selector.gate
-
-    @property
-    def time(self):
-        """s on the clock of trajectories, of the last accepted state."""
-        return self._inputs.time
-
-    # measurements
-
-    @property
-    def x(self):
-        """(dof,) m and rad, of the last accepted state; None before the first."""
-        return self._state.x
-
-    @property
-    def xd(self):
-        """(dof,) m/s and rad/s, of the last accepted state; None before the first."""
-        return self._state.xd
-
-    @property
-    def stamp(self):
-        """ns, of the last accepted state on the clock of stamps; 0 before the first."""
-        return self._state.input.stamp
+        self.period, self.law, self.state = config.period, law, State.STANDBY
+        self.publishing = self.under_law = self.streaming = False
+        self.now = self.clock = self.stamp = self.measured = self.pressure_stamp = self.clamped = 0
+        self.time = 0.0
+        self.x = self.xd = self.positions = self.rates = self.pressures = self.supply = self.desired = None
+        self.reference_rate = np.zeros(config.machine.dof)
+        self.command = np.full(len(config.machine.actuators), np.nan)
+        self._oldest = config.declaration.timeouts.stopping_ns
 
     @property
     def age(self):
-        """s since the last accepted state was measured."""
-        return self._inputs.age
-
-    @property
-    def pressures(self):
-        """(cylinders, 2) Pa gauge of chambers A and B, the last accepted ones; None before the first."""
-        return self._inputs.pressures
-
-    @property
-    def supply(self):
-        """Pa gauge, of the pump; None where it is not measured."""
-        return self._inputs.supply
-
-    @property
-    def pressure_stamp(self):
-        """ns, of the last accepted pressures; 0 before the first."""
-        return self._pressures.input.stamp
-
-    # reference and outputs
-
-    @property
-    def under_law(self):
-        """Whether the outputs are those of the law, and not of a ramp or the safe ones."""
-        return self._selector.mode is UNDER_LAW
-
-    @property
-    def desired(self):
-        """(3, dof) x, xd, xdd of the reference at the last update of the law; None where none is followed."""
-        return self._selector.desired
-
-    @property
-    def reference_rate(self):
-        """(dof,) velocity of the reference, zero where none is followed."""
-        return self._selector.rate
+        """s since the last accepted state was measured, at most the timeout after which it is not used any more."""
+        return 1e-9 * min(self.clock - self.measured, self._oldest)
 
     @property
     def predicted_efforts(self):
@@ -227,24 +198,7 @@ class CheckInputs:
     @property
     def stream_age(self):
         """s since the last streamed point; 0 where none is streamed."""
-        return self.law.reference.stream_age(self._inputs.time) if self.streaming else 0.0
-
-    @property
-    def command(self):
-        """(actuators,) last output, in the unit of each interface; NaN: left out."""
-        return self._gate.last
-
-    @property
-    def clamped(self):
-        """How often outputs were beyond their limit or rate, since the start."""
-        return self._gate.clamped
-
-    # sub-state
-
-    @property
-    def state(self):
-        """`State` as of the last cycle."""
-        return self._states.state
+        return self.law.reference.stream_age(self.time) if self.streaming else 0.0
 
 
 class CheckRunner:
@@ -253,23 +207,22 @@ class CheckRunner:
     checks  `Check`s, in the order of their evaluation
     states  `SafetyStates`
 
-    `inputs` is the `CheckInputs`, to be set before the first evaluation.
+    inputs  `CheckInputs`
     """
 
-    def __init__(self, checks, states):
-        self.inputs, self._states, self._checks = None, states, checks
+    def __init__(self, checks, states, inputs):
+        self.inputs, self._states, self._checks = inputs, states, checks
         self._evaluations = [tuple((check.evaluate, frozenset(row.name for row in check.rows))
                                    for check in checks if check.required and check.when is when) for when in When]
 
     def run(self, when):
         """Evaluate the checks of a `When`, and report what they found."""
         inputs, states = self.inputs, self._states
-        unsettled = states.unsettled
+        unsettled = states.unsettled        # else it changes nothing to report what passes
         for evaluate, names in self._evaluations[when]:
             findings = evaluate(inputs)
             if findings:
                 self.report(findings)
-            # else it changes nothing to report what passes
             if unsettled and findings is not None:
                 states.pass_others(inputs.clock, names, [finding.condition for finding in findings])
 

@@ -31,17 +31,19 @@ class OutputSelector:
     checks  {class of a check: `Check`}
     runner  `CheckRunner`
 
-    `mode` is UNDER_LAW, RAMPED or AT_SAFE.
+    `mode` is UNDER_LAW, RAMPED or AT_SAFE; `desired` (3, dof) x, xd, xdd of the reference at the last update of the
+    law, None where none is followed, and `rate` (dof,) its velocity, then zero.
     """
 
     def __init__(self, config, law, inputs, checks, runner):
         manipulator, declaration = config.machine, config.declaration
-        self.law, self.mode = law, AT_SAFE
+        self.law, self._seen = law, runner.inputs
         self.gate = OutputGate(declaration, manipulator.limits, config.period)
         self.speed = 1.0                # share of its speed that the reference was given
         self._inputs, self._runner = inputs, runner
         self._end_stops, self._singularity = checks[EndStopCheck], checks[SingularityCheck]
         self._tracking, self._governor, self._governed = checks[TrackingCheck], np.array(AT_REST), None
+        self._supply_setting = law.supply_setting
         self._restraints = [check for check in checks.values()
                             if check.required and type(check).restrain is not Check.restrain]
         self._momentum = checks[MomentumCheck]
@@ -59,25 +61,25 @@ class OutputSelector:
         self._has_gravity = GRAVITY in declaration.safe_kind
         self._holding = None            # (actuators,) commands that held the load at the last valid position
         self._still, self._neutral = np.zeros(manipulator.dof), np.zeros(len(manipulator.actuators))
+        self._enter(AT_SAFE)
         self._recent = deque(maxlen=max(round(RECENT / config.period), 1))      # outputs of the law
 
-    @property
-    def desired(self):
-        """(3, dof) x, xd, xdd of the reference that is followed; None where there is none."""
-        return self.law.desired if self.mode is UNDER_LAW else None
+    def _enter(self, mode):
+        self.mode, self._seen.under_law = mode, mode is UNDER_LAW
+        self._follow(None)
 
-    @property
-    def rate(self):
-        """(dof,) velocity of the reference, zero where none is followed."""
-        desired = self.law.desired
-        return desired[1] if self.mode is UNDER_LAW and desired is not None else self._still
+    def _follow(self, desired):
+        """Take note of the reference (3, dof) of an update of the law; None: none is followed."""
+        self.desired = self._seen.desired = desired
+        self.rate = self._seen.reference_rate = self._still if desired is None else desired[1]
 
     def begin(self, clock):
         """Hold the machine where it is, under the law."""
         law, inputs = self.law, self._inputs
         law.hold(inputs.state_check.x)
         law.feedforward_scale = 0.0 if self._feedforward_ramp else 1.0
-        self._began, self.mode, self.closing = clock, UNDER_LAW, False
+        self._began, self.closing = clock, False
+        self._enter(UNDER_LAW)
         self._runner.restart()
         self._recent.clear()
         self.speed = 1.0
@@ -108,7 +110,7 @@ class OutputSelector:
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
         rates = self._motion.rates(x, self.rate)
         self._open_loop.start(self._least_command(), rates, target, clock, self._inputs.time, clock - began)
-        self.mode = RAMPED
+        self._enter(RAMPED)
 
     def rest(self, clock=None):
         """Give the safe output from here on; never raises.
@@ -125,25 +127,21 @@ class OutputSelector:
                     self.closing = True
         if clock is None:
             self.closing = False
-        self.mode = AT_SAFE
+        self._enter(AT_SAFE)
         with suppress(Exception):       # of a check after an exception
             self._runner.restart()
 
     def set_speed(self, degraded):
         """Give the reference the speed that singularities, oil, saturation and a degraded state leave it."""
-        speed = min(self._singularity.speed, float(self.law.speed_scaling), degraded, self._saturation())
-        if abs(speed - self.speed) > SPEED_STEP or speed == 1.0 != self.speed:
-            self.speed = speed
-            self.law.reference.set_speed(speed, self._inputs.time)
-
-    def _saturation(self):
-        """Share of its speed that what is saturated leaves the reference, as of the last command."""
-        t, tracking = self._inputs.time, self._tracking
+        t, supply, setting, tracking = self._seen.time, self._seen.supply, self._supply_setting, self._tracking
+        supply = math.nan if supply is None or setting is None else supply / setting
         dt = 0.0 if self._governed is None else t - self._governed
         self._governed = t
-        supply, setting = self._inputs.supply, self.law.supply_setting
-        supply = math.nan if supply is None or setting is None else supply / setting
-        return govern(self._governor, tracking.share, tracking.clipped, supply, dt)
+        saturation = govern(self._governor, tracking.share, tracking.clipped, supply, dt)
+        speed = min(self._singularity.speed, float(self.law.speed_scaling), degraded, saturation)
+        if abs(speed - self.speed) > SPEED_STEP or speed == 1.0 != self.speed:
+            self.speed = speed
+            self.law.reference.set_speed(speed, t)
 
     def stopped(self, clock):
         """Whether a stop has come to its end: under the law, with reference and machine at rest."""
@@ -158,9 +156,10 @@ class OutputSelector:
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
         under_law = self.mode is UNDER_LAW
         command = self._of_law(clock) if under_law else self._open_loop.at(clock)
-        output = self.gate.filter_command(command, clock, self._inputs.clock, dt)
+        output = self.gate.filter_command(command, clock, self._seen.clock, dt)
+        self._seen.command, self._seen.clamped = output, self.gate.clamped
         if under_law:
-            self._recent.append((output, self._motion.rates(self._inputs.state_check.x, self.rate).copy()))
+            self._recent.append((output, self._motion.rates(self._seen.x, self.rate).copy()))
         return output
 
     def _steady_command(self):
@@ -197,23 +196,28 @@ class OutputSelector:
         if standby and self._has_gravity:
             self._holding = self._held(self._inputs.state_check.x)
         self.closing = self.closing and not self._closing.done(clock)
-        if not self.closing:
-            return self.gate.safe(self._holding)
-        return self.gate.safe(self._holding, np.where(self._valves, self._closing.at(clock), 0.0))
+        if self.closing:
+            output = self.gate.safe(self._holding, np.where(self._valves, self._closing.at(clock), 0.0))
+        else:
+            output = self.gate.safe(self._holding)
+        self._seen.command = output
+        return output
 
     def _of_law(self, clock):
         """The command (actuators,) of the law for the last accepted state."""
-        law, inputs, state = self.law, self._inputs, self._inputs.state_check
+        law, seen = self.law, self._seen
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
-        command = law.update(inputs.time, state.x, state.xd, inputs.pressures, inputs.age, inputs.supply)
+        x, xd = seen.x, seen.xd
+        command = law.update(seen.time, x, xd, seen.pressures, seen.age, seen.supply)
+        self._follow(law.desired)
         if self.gate.is_array(command):         # else it does not pass
-            command, last = command.copy(), self.gate.last
+            command = command.copy()
             for check in self._restraints:
-                check.restrain(command, inputs, last)
-        self._end_stops.soften(self.gate, command, state.x, state.xd, state.at_stop)
+                check.restrain(command, seen)
+        self._end_stops.soften(self.gate, command, x, xd, self._inputs.state_check.at_stop)
         self._runner.run(When.COMMAND)
-        self._momentum.hold_load(command, state.x)
+        self._momentum.hold_load(command, x)
         return command
 
     def _held(self, x):

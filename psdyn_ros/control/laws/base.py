@@ -50,6 +50,7 @@ class ControlLaw:
     `kernel` is the compiled function that computes its commands; to be timed.
     `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
     `speed_scaling`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
+    `unknown_accelerations` (dof,) are those that the swing of passive joints may cause whose state is not measured.
     `force_residuals` (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest; zero
     where pressures are not measured.
     """
@@ -86,6 +87,8 @@ class ControlLaw:
         # in place of a path, where the samples of the reference are there already
         self._no_path = no_path(manipulator.dof)
         self._rest = np.zeros(manipulator.dof)
+        passive = self.load.passive
+        self.unknown_accelerations = self._rest if passive is None else passive.allowance
         self._model = make_effort_model(manipulator.dof)
         self._effort_terms = EffortModel(*views(self._model, MODEL_TYPES))
         self._modelled = None, None         # x, xd of the model that was evaluated last, since the last update
@@ -152,12 +155,6 @@ class ControlLaw:
     def applied_efforts(self, command, x, xd):
         """Return the efforts (dof,) on the coordinates that actuators give at x, xd, less friction; None: not known."""
         return None
-
-    @property
-    def unknown_accelerations(self):
-        """Accelerations (dof,) that the swing of passive joints may cause whose state is not measured."""
-        passive = self.load.passive
-        return self._rest if passive is None else passive.allowance
 
     def hold(self, x):
         """Hold the position x (dof,) from here on, and forget every trajectory and what was measured before."""

@@ -250,7 +250,7 @@ class PassiveStates:
             with suppress(PsdynError, np.linalg.LinAlgError):
                 inertia = self.effort_terms(x, rest)[1]
                 accelerations = np.linalg.solve(inertia, slopes)
-                self.allowance = np.abs(accelerations).sum(axis=1) * UNKNOWN_SWING
+                self.allowance[:] = np.abs(accelerations).sum(axis=1) * UNKNOWN_SWING
                 # measured accelerations of all driven joints are about equally noisy
                 self._reading = np.linalg.pinv(accelerations) @ np.linalg.inv(inertia)
         finally:

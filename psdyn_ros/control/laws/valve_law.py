@@ -81,8 +81,10 @@ class ValveLaw(ControlLaw):
         arrays = kernels.ValveLaw(*views(self._buffer, kernels.TYPES))
         self.axes, self.cylinders, self.supply = arrays.axes, arrays.cylinders, arrays.supply
         self.saturations, self._law, self._options = arrays.saturations, arrays.law, arrays.options
-        self._motion, self._measured = arrays.motion, arrays.motion[MEASURED]
+        self._motion, self._samples, self._reference = arrays.motion, arrays.motion[:MEASURED], arrays.motion[0]
+        self._x, self._xd, _ = arrays.motion[MEASURED]
         self._pressures, self._command, self.force_residuals = arrays.pressures, arrays.command, arrays.residual
+        self._predicted = arrays.law['predicted']
 
     def _limits(self):
         """(actuators,) largest command of each, in the unit of its interface."""
@@ -149,7 +151,7 @@ class ValveLaw(ControlLaw):
     @property
     def predicted_efforts(self):
         """As `ControlLaw.predicted_efforts`, at the time that the last commands aim at."""
-        return self._law['predicted'].copy()
+        return self._predicted.copy()
 
     @property
     def model_feedback(self):
@@ -164,7 +166,7 @@ class ValveLaw(ControlLaw):
         """As `ControlLaw.update`; `desired` is valid until the next."""
         self._take(x, xd, pressures)
         if not self.reference.started:
-            self.hold(self._measured[0])
+            self.hold(self._x)
         dt = -1.0
         if self._last is not None:
             dt = min(max(t - self._last, 0.0), LONGEST_STEP * self.period)
@@ -174,16 +176,17 @@ class ValveLaw(ControlLaw):
                 self.load.advance(dt)
             if self._ramp:
                 self._advance_gains(dt)
-        aim, half = t + age + self._act + self.lag, 0.5 * self.period
+        act, half = age + self._act, 0.5 * self.period
+        aim = t + age + self._act + self.lag
         times = float(t), float(aim - half), float(aim + half)
-        share = (age + self._act) / (age + self._act + self.lag)
-        self.desired = self._motion[0]
+        self.desired = self._reference
         if supply_pressure is None:
             supply = self.supply[0]
             follows = supply['sensed'] + supply['margin'] if supply['sensing'] else supply['pressure']
             supply_pressure = min(follows, supply['pressure'])
-        self._cycle(self._buffer, self._motion[:3], times, kernels.Step(
-            times, float(dt), float(self.period), float(share), float(self.feedforward_scale), float(supply_pressure)))
+        self._cycle(self._buffer, self._samples, times, kernels.Step(
+            times, float(dt), float(self.period), float(act / (act + self.lag)), float(self.feedforward_scale),
+            float(supply_pressure)))
         if self._pump:
             self.speed_scaling = self._pump.scale(t, max(dt, 0.0))
         self._last = t
@@ -192,12 +195,12 @@ class ValveLaw(ControlLaw):
     def _take(self, x, xd, pressures):
         """Keep what was measured, in arrays of the only kind that the kernels are compiled for."""
         try:
-            self._measured[0], self._measured[1] = x, xd
+            self._x[:], self._xd[:] = x, xd
             if pressures is not None:
                 self._pressures[:] = pressures
         except (ValueError, TypeError):
             self._refuse_shapes(x, xd, pressures)
-        if len(x) != self._measured.shape[1] or len(xd) != self._measured.shape[1]:
+        if not len(x) == len(xd) == len(self._x):
             self._refuse_shapes(x, xd, pressures)       # NumPy would have repeated a single number
         if pressures is None:
             if self.needs_pressures:
@@ -208,7 +211,7 @@ class ValveLaw(ControlLaw):
 
     def _refuse_shapes(self, *given):
         shapes = [np.shape(value) for value in given]
-        n = self._measured.shape[1]
+        n = len(self._x)
         raise ShapeError(f'x {shapes[0]}, xd {shapes[1]}, pressures {shapes[2]}: expected {(n,)}, {(n,)}, '
                          f'{self._pressures.shape}') from None
 

@@ -15,6 +15,13 @@ class ActuatorMotion:
         if manipulator.actuators != manipulator.coordinates:
             self.columns = [manipulator.joints.index(name) for name in manipulator.actuators]
 
+    def read(self, x, xd):
+        """Positions and rates, each (actuators,), at x, xd (dof,)."""
+        if self.columns is None:
+            return x, xd
+        _, positions, rates, _ = self._manipulator.joint_state(x, xd)
+        return positions[self.columns], rates[self.columns]
+
     def positions(self, x):
         """Positions (actuators,) at x (dof,)."""
         return x if self.columns is None else self._manipulator.joint_state(x)[1][self.columns]

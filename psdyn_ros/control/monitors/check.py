@@ -129,11 +129,8 @@ class Check:
         """Return the `Finding`s of these `CheckInputs`; conditions without one pass. None: nothing was judged."""
         raise NotImplementedError
 
-    def restrain(self, command, inputs, last):
-        """Change a command (actuators,) of the law in place, as far as the last of the `Inputs` do not explain it.
-
-        last  (actuators,) the output before; NaN: left out
-        """
+    def restrain(self, command, inputs):
+        """Change a command (actuators,) of the law in place, as far as these `CheckInputs` do not explain it."""
 
     def restart(self):
         """Forget what was observed: the law begins to hold the machine."""

@@ -265,7 +265,7 @@ class OverrunCheck(Check):
             return None
         watch = self.watch
         watch.update(inputs.clock)
-        reason, findings = watch.overrun, ()
+        reason, findings = watch.overrun if watch.recent else '', ()
         if reason:
             findings = (Finding('overrun', reason),)
         if watch.gap > self._stopping:

@@ -44,17 +44,20 @@ class MomentumCheck(Check):
             return
         self._failing = False                   # whether the last comparison failed
         self._last = None                       # ns, stamp of the last state
-        self._given, self._cycles = 0.0, 0      # sum of the commands in the cycles since then, and their number
+        self._given, self._cycles = 0.0, 0      # sum of the commands in cycles without a new one, and their number
         self._memory.memory[:], self._memory.forces[kernels.IMPULSE] = 0.0, 0.0
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         # from state to state: a cycle may come late, and the next state without delay
         law, last = self._law, self._last
-        self._given, self._cycles = self._given + inputs.command, self._cycles + 1
+        command = inputs.command
         if inputs.stamp == last:
+            self._given, self._cycles = self._given + command, self._cycles + 1
             return None
-        command, self._given, self._cycles = self._given / self._cycles, 0.0, 0
+        if self._cycles:
+            command = (self._given + command) / (self._cycles + 1)
+            self._given, self._cycles = 0.0, 0
         self._last = inputs.stamp
         axis = kernels.judge_momentum(
             self._buffer, law.effort_model(inputs.x, inputs.xd), command, inputs.reference_rate,

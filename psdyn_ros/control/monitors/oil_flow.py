@@ -10,7 +10,7 @@ from ...kernels.hydraulics.records import FLUID
 from ...kernels.runtime.buffer import pack, views
 from ...model.parameters.hydraulics import VALVE
 from .actuator_motion import ActuatorMotion
-from .check import DEGRADE, RAMPED, REDUCED, STOP_OPEN_LOOP, Check, Finding, Row, When
+from .check import DEGRADE, RAMPED, REDUCED, STOP_OPEN_LOOP, Check, Finding, Row, State, When
 
 IN_A_ROW = 5                # cycles with too large a force
 WRONG_COMMANDS = 0.05       # s with commands for a speed that is off by as much again as is allowed
@@ -78,28 +78,28 @@ class FlowCheck(Check):
             self.restart()
             dt = 0.0
         self._last, self._since = inputs.clock, self._since + dt
-        self._witnesses.motion[kernels.MEASURED] = self._motion.positions(inputs.x)
+        self._witnesses.motion[kernels.MEASURED] = inputs.positions
         off = kernels.compare_flows(self._buffer, self._law.supply, _line(inputs), inputs.pressures, inputs.command, dt)
         findings = [] if self._wrong < WRONG_COMMANDS else [self._wrong_command()]
         if off and self._since >= SETTLING:
             findings += [self._rod(w) for w in self._witnesses.records if w['verdict'] != kernels.MOVES_AS_OIL]
         return findings
 
-    def restrain(self, command, inputs, last):
+    def restrain(self, command, inputs):
         """As `Check.restrain`: commands of valves to those for a speed that reference and errors explain."""
-        law, motion, (x, xd, _), rows = self._law, self._motion, self._law.desired, self._witnesses.motion
-        rows[kernels.MEASURED], rows[kernels.REFERENCE] = motion.positions(inputs.state_check.x), motion.positions(x)
-        rows[kernels.RATE] = motion.rates(x, xd)
-        ahead = inputs.time + inputs.age + law.lag + 0.5 * self._period
-        rows[kernels.AHEAD_RATE] = motion.rates(*law.reference.ahead(ahead)[:2])
+        law, motion, rows, t = self._law, self._motion, self._witnesses.motion, inputs.time
+        x, xd, _ = law.desired
+        x_ahead, xd_ahead, _ = law.reference.ahead(t + inputs.age + law.lag + 0.5 * self._period)
+        rows[kernels.MEASURED], rows[kernels.REFERENCE] = inputs.positions, motion.positions(x)
+        rows[kernels.RATE], rows[kernels.AHEAD_RATE] = motion.rates(x, xd), motion.rates(x_ahead, xd_ahead)
         rows[kernels.RESIDUAL], rows[kernels.EFFORT] = law.force_residuals, law.predicted_efforts
-        worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command, last,
-                                             self._period, inputs.stopping)
+        worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command,
+                                             inputs.command, self._period, inputs.state is State.STOPPING)
         if worst < 0:
             self._wrong = 0.0
-        elif inputs.time != self._time:
+        elif t != self._time:
             self._wrong += self._period * min(off, GROSS)
-        self._worst, self._time = worst, inputs.time
+        self._worst, self._time = worst, t
 
     def _wrong_command(self):
         w = self._witnesses.records[self._worst]

@@ -6,7 +6,7 @@ from ...kernels.control import error_range as kernels
 from ...kernels.runtime.buffer import views
 from ...model.parameters.hydraulics import VALVE
 from .actuator_motion import ActuatorMotion
-from .check import RAMPED, STOP_OPEN_LOOP, Check, Finding, Row, When
+from .check import RAMPED, STOP_OPEN_LOOP, Check, Finding, Row, State, When
 
 WINDOW = 0.025          # s of errors and speeds, within which noise and filters may shift them
 TRIM_TIME = 0.5         # s in which what is asked for beyond reference and errors counts as that of an integral
@@ -47,25 +47,25 @@ class OpeningCheck(Check):
         self._wrong, self._worst = 0.0, -1      # s out of range in a row, and which actuator
         self._time = None                       # s of the last state: one that is repeated is no further evidence
 
-    def restrain(self, command, inputs, last):
+    def restrain(self, command, inputs):
         """As `Check.restrain`: openings to the range that reference and errors explain."""
         if not np.isfinite(command).all():
             return      # it does not pass the gate
         law, t, further = self._law, inputs.time, inputs.time != self._time
-        self._set_motion(inputs.state_check.x, inputs.state_check.xd, t + inputs.age + law.lag + 0.5 * self._period)
+        self._set_motion(inputs, t + inputs.age + law.lag + 0.5 * self._period)
         asked = law.rod_speeds(command)
         self._worst, off = kernels.restrain_speeds(self._buffer, law.flow_gains, law.feedforward_scale, asked,
-                                                   inputs.stopping)
+                                                   inputs.state is State.STOPPING)
         self._time = t
         self._wrong = 0.0 if self._worst < 0 else self._wrong + further * self._period * min(off, GROSS)
         rows, speeds = self._range.rows, self._range.speeds
         wrong = rows[speeds[rows] != asked[rows]]
         command[wrong] = law.openings(speeds)[wrong]
 
-    def _set_motion(self, x, xd, ahead):
+    def _set_motion(self, inputs, ahead):
         """Set what was measured, and the reference now and at a time ahead [s]."""
         motion, of, (desired, rate, _) = self._range.motion, self._motion, self._law.desired
-        motion[kernels.MEASURED], motion[kernels.MEASURED_RATE] = of.positions(x), of.rates(x, xd)
+        motion[kernels.MEASURED], motion[kernels.MEASURED_RATE] = inputs.positions, inputs.rates
         motion[kernels.REFERENCE], motion[kernels.REFERENCE_RATE] = of.positions(desired), of.rates(desired, rate)
         motion[kernels.AHEAD_RATE] = of.rates(*self._law.reference.ahead(ahead)[:2])
 

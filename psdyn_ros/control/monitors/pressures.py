@@ -9,7 +9,6 @@ from ...kernels.control.plausibility import MAX_SPEED_RATIO
 from ...kernels.control.valve_inversion import MIN_CHAMBER_VOLUME_M3
 from ...kernels.hydraulics.equations import ATMOSPHERIC_PRESSURE_PA
 from ...model.parameters.hydraulics import VALVE
-from .actuator_motion import ActuatorMotion
 from .check import COUNTED, RAMPED, REJECTED, STOP_OPEN_LOOP, Check, Finding, Result, Row, warning
 from .clock import ORDER, MeasuredInput
 from .state import IN_A_ROW
@@ -44,7 +43,6 @@ class PressureCheck(Check):
                                    config.period)
         self.impossible = 0             # messages in a row
         self._freeze, self._frozen = declaration.plausibility.freeze_ns, -1     # ns; port that shows one value
-        self._motion = ActuatorMotion(config.machine)
         if self.required:
             self._sensors, self._names = _sensors(config, law)
             self._supply, self._setting = law.supply, float(law.supply['pressure'][0])
@@ -59,7 +57,7 @@ class PressureCheck(Check):
         if not self.required or inputs.x is None:
             return
         kernels.set_pressure_rates(self._rates, self._sensors, self._supply, inputs.command,
-                                   self._motion.positions(inputs.x), self._motion.rates(inputs.x, inputs.xd))
+                                   inputs.positions, inputs.rates)
 
     def take(self, stamp, ros_now, clock, values, supply, trusting=False):
         """Accept pressures and return None, or return the `Finding` for which they are rejected.

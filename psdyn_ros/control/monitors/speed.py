@@ -51,7 +51,7 @@ class SpeedCheck(Check):
         """As `Check.evaluate`."""
         if not inputs.under_law:
             return ()
-        rates, desired = self._motion.rates(inputs.x, inputs.xd), self._motion.rates(inputs.x, inputs.reference_rate)
+        rates, desired = inputs.rates, self._motion.rates(inputs.x, inputs.reference_rate)
         verdict, i = kernels.judge_speeds(self._limits, self._smooth, self._memory, rates, desired,
                                           inputs.command, inputs.period, inputs.state is State.STOPPING)
         return () if verdict == kernels.SOUND else (self._finding(verdict, i, rates, desired),)
@@ -76,7 +76,7 @@ class SwingCheck(Check):
     when = When.STATE
 
     def __init__(self, config, law):
-        self._motion, self._names = ActuatorMotion(config.machine), config.machine.actuators
+        self._names = config.machine.actuators
         self._limits = np.array([AT_REST * np.array(config.declaration.standstill_speed), asked_speed(config)])
         self._swing, self._rested = np.zeros((3, len(self._names))), np.zeros(1)
 
@@ -88,8 +88,8 @@ class SwingCheck(Check):
         """As `Check.evaluate`."""
         if not inputs.under_law:
             return ()
-        i = kernels.judge_swing(self._limits, self._swing, self._rested, self._motion.rates(inputs.x, inputs.xd),
-                                inputs.reference_rate, inputs.command, inputs.period)
+        i = kernels.judge_swing(self._limits, self._swing, self._rested, inputs.rates, inputs.reference_rate,
+                                inputs.command, inputs.period)
         if i < 0:
             return ()
         rate, _, most = self._swing[:, i]
@@ -131,7 +131,7 @@ class StopCheck(Check):
         if inputs.state is not State.STOPPING or not (inputs.under_law or self._failing):
             self._began = None
             return ()
-        rates = self._motion.rates(inputs.x, inputs.xd)
+        rates = inputs.rates
         if self._began is None:
             # a machine that swings may still come to the speed of its reference
             asked = self._motion.rates(inputs.x, inputs.reference_rate)

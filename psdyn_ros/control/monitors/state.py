@@ -147,12 +147,6 @@ class StateChecks(Check):
         trusting      whether a lasting step is where the machine is, as while nothing commands it
         """
         self.findings.clear()
-        try:
-            return self._take(measured, ros_now, clock, desired_rate, trusting)
-        except PsdynError as error:     # joints that fit no position of the machine
-            return self._reject(CLOSURE, True, str(error))
-
-    def _take(self, measured, ros_now, clock, desired_rate, trusting):
         stamp, x, xd, residual, positions = measured[:5]
         if x.shape != (self._dof,) or xd.shape != (self._dof,):
             return self._reject(MALFORMED, True,
@@ -190,7 +184,10 @@ class StateChecks(Check):
             self.findings.append(Finding(CLOSURE if fault else SUSPECT_CLOSURE,
                                          f'measured joints of a loop disagree by {residual * 1e3:.3g} mm'))
         if positions is not None and self._sensors is not None:
-            self.findings.extend(self._sensors.findings(x, positions, stamp))
+            try:
+                self.findings.extend(self._sensors.findings(x, positions, stamp))
+            except PsdynError as error:     # joints that fit no position of the machine
+                return self._reject(CLOSURE, True, str(error))
         return ''
 
     def _follow_step(self):

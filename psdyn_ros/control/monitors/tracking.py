@@ -20,6 +20,7 @@ from .check import (
     Finding,
     Result,
     Row,
+    State,
     When,
     warning,
 )
@@ -73,7 +74,7 @@ class TrackingCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        position, desired = self._motion.positions(inputs.x), self._motion.positions(self._law.desired[0])
+        position, desired = inputs.positions, self._motion.positions(self._law.desired[0])
         self.share, i, saturations = plausibility.worst_share(self._tolerance, self._law.saturations, position, desired)
         counted = saturations + inputs.clamped
         self.clipped = clipped = self._counted is not None and counted != self._counted
@@ -113,19 +114,19 @@ class RepetitionCheck(Check):
 
     def restart(self):
         """As `Check.restart`."""
-        self._repeated, self._before = 0, None      # in a row; (s of the state, command, rates, clipped) of the last
+        self._repeated, self._time = 0, None        # in a row; s of the last state
+        self._before = None, None, None             # command, speed of the reference, clipped commands at that state
 
-    def restrain(self, command, inputs, last):
+    def restrain(self, command, inputs):
         """Compare the command of the law with that of the state before; as `Check.restrain`, it changes nothing."""
-        law, before = self._law, self._before
-        if before is not None and before[0] == inputs.time:
+        if inputs.time == self._time:
             return
-        self._before = inputs.time, command.copy(), law.desired[1].copy(), law.saturations.copy()
-        if before is None:
-            return
+        law, (given, speed, clipped) = self._law, self._before
+        self._time = inputs.time
+        self._before = now = command.tolist(), law.desired[1].tolist(), law.saturations.tolist()
         # a command at its limit may well stay there
-        same = np.array_equal(command, before[1]) and np.array_equal(law.saturations, before[3])
-        self._repeated = self._repeated + 1 if same and (law.desired[1] != before[2]).any() else 0
+        repeated = now[0] == given and now[1] != speed and now[2] == clipped
+        self._repeated = self._repeated + 1 if repeated else 0
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
@@ -175,28 +176,29 @@ class EffortCheck(Check):
         self._moved = None                          # s at which the reference moved last
         self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
-    def restrain(self, command, inputs, last):
+    def restrain(self, command, inputs):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
-        law, t, state = self._law, inputs.time, inputs.state_check
+        law, t, x, desired = self._law, inputs.time, inputs.x, self._law.desired
+        if inputs.state is State.STOPPING:
+            desired = self._believable(desired, x)
+        else:
+            self._errors = None
         self._range.ahead[:] = law.reference.ahead(t + LEAD)[2]
         if self._moved is None or law.desired[1].any():
             self._moved = t
         # at rest a law that is late would swing up to that speed, and beyond
         self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
         worst, off = effort_range.restrain_efforts(
-            self._buffer, law.effort_model(state.x, state.xd), law.effort_gains, law.feedforward_scale,
-            self._believable(law.desired, state.x, inputs.stopping), law.unknown_accelerations, command)
+            self._buffer, law.effort_model(x, inputs.xd), law.effort_gains, law.feedforward_scale,
+            desired, law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0
         elif t != self._time:
             self._wrong += self._period * min(off, GROSS)
         self._worst, self._time = worst, t
 
-    def _believable(self, desired, x, stopping):
-        """Return the reference (3, dof) with the errors that count at x (dof,)."""
-        if not stopping:
-            self._errors = None
-            return desired
+    def _believable(self, desired, x):
+        """Return the reference (3, dof) of a stop with the errors that count at x (dof,)."""
         errors = desired[0] - x
         if self._errors is None:
             self._errors = errors

@@ -243,7 +243,8 @@ class ReferenceMotion:
 
     def sample(self, t):
         """(x, xd, xdd) of the reference at time t, each (dof,); valid until the next call."""
-        return self._deviated(t, self._nominal(t))
+        nominal = self._nominal(t)
+        return nominal if self._damping is None else self._deviated(t, nominal)
 
     def _nominal(self, t):
         """The same without the deviation that damps a swing."""
@@ -253,7 +254,7 @@ class ReferenceMotion:
         return self._motion.sample(t)
 
     def _deviated(self, t, sample):
-        if self._damping is None or not self._damping.active:
+        if not self._damping.active:
             return sample
         sample = np.array(sample)
         self._damping.add((t,), sample[None])
@@ -265,13 +266,14 @@ class ReferenceMotion:
         What is to come of a change of the speed under way is in it.
         """
         motion = self._next if self._next is not None and t >= self._next.start else self._motion
-        return self._deviated(t, motion.sample(t))
+        return motion.sample(t) if self._damping is None else self._deviated(t, motion.sample(t))
 
     def samples(self, times, out):
         """Write `sample` of times[0], and `ahead` of two later ones, into out (3, 3, dof)."""
         if self._next is None or times[-1] < self._next.start:
             self._now = times[0]
-            self._motion.samples(times, out)
+            for row, t in zip(out, times):
+                row[:] = self._motion.sample(t)
             if self._damping is not None and self._damping.active:
                 self._damping.add(times, out)
         else:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels.control.path import Spline, path_samples
+from ...kernels.control.path import Spline, path_sample
 from .trajectory import Curve
 
 # coefficients of a quintic over a unit of time from position, velocity, acceleration at both of its ends
@@ -174,10 +174,6 @@ class Hold:
         """(x, xd, xdd), each (dof,)."""
         return self._rest
 
-    def samples(self, times, out):
-        """Write samples at three times into out (3, 3, dof)."""
-        out[:] = self._rest
-
     def polynomials(self, times):
         """None, as of all that do not follow a path."""
 
@@ -252,10 +248,11 @@ class Follow:
     def __init__(self, path, pace, start, entry=None):
         self.path, self.entry, self.start = path, entry, start
         self._joined = -inf if entry is None else entry.curve.end
+        self._always_spline = path.plain and entry is None
         self.speed_rate = inf       # 1/s that its speed may change by
         self.pace = pace
         self._offset = path.curve.start - pace.at(start)[0]
-        self._sampled = np.zeros((3, 3, len(path.joints)))
+        self._sampled = np.zeros((3, len(path.joints)))
 
     def bind(self, pace, t, path_time):
         """Run by `pace`, at this time of the path at time t of the clock."""
@@ -272,28 +269,23 @@ class Follow:
 
     def sample(self, t):
         """(x, xd, xdd), each (dof,); valid until the next call."""
-        path, t = self.polynomials((t,)), float(t)
-        if path is None:
+        if not (self._always_spline or self._is_spline(t)):
             path_time, speed, rate = self.pace.at(t)
             return self.at(path_time + self._offset, speed, rate)
-        path_samples(path, (t, t, t), self._sampled)
-        return self._sampled[0]
-
-    def samples(self, times, out):
-        """Write samples at three times, of which the first is the earliest, into out (3, 3, dof)."""
-        path = self.polynomials(times)
-        if path is None:
-            sample_each(self, times, out)
-        else:
-            path_samples(path, times, out)
+        curve = self.path.curve
+        path_sample(curve.coefficients, curve.times, self.pace.rows, self._offset, float(t), self._sampled)
+        return self._sampled
 
     def polynomials(self, times):
         """The `Spline` of these times, of which the first is the earliest; None where it takes more."""
-        path = self.path
-        if path.plain and (self.entry is None or self.path_time(times[0]) >= self._joined):
-            curve = path.curve
-            return Spline(curve.coefficients, curve.times, self.pace.rows, self._offset)
-        return None
+        if not (self._always_spline or self._is_spline(times[0])):
+            return None
+        curve = self.path.curve
+        return Spline(curve.coefficients, curve.times, self.pace.rows, self._offset)
+
+    def _is_spline(self, t):
+        """Whether the reference is that of the curve from time t on: joints are coordinates, and its entry is over."""
+        return self.path.plain and self.path_time(t) >= self._joined
 
     @property
     def end(self):
@@ -338,10 +330,6 @@ class Free:
         """(x, xd, xdd), each (dof,); valid until the next call."""
         return self._rest if t >= self.end else self._curve.sample(t)
 
-    def samples(self, times, out):
-        """Write samples at three times into out (3, 3, dof)."""
-        sample_each(self, times, out)
-
     polynomials = Hold.polynomials
 
     def over(self, t):
@@ -358,12 +346,6 @@ def in_path_time(motion, t):
     if isinstance(motion, Follow) and not isinstance(motion, Halt):
         return np.array(motion.at(motion.path_time(t)))
     return np.array(motion.sample(t))
-
-
-def sample_each(motion, times, out):
-    """Write samples of a motion at these times into out (len(times), 3, dof), one after the other."""
-    for row, t in zip(out, times):
-        row[:] = motion.sample(t)
 
 
 def bridge(start, end, before, after):

@@ -14,7 +14,7 @@ import numpy as np
 from ...kernels.control.path import Spline
 from ...model.errors import PsdynError
 from .reference_limits import EASE
-from .segments import Hold, PathTime, Phase, bridge_coefficients, ramp, sample_each
+from .segments import Hold, PathTime, Phase, bridge_coefficients, ramp
 from .speed_limited_stream import too_far_behind, velocity_after_points, way_to_points
 from .stop_motion import axes_curve, rest_positions, stopping_phases, way
 from .stream_filter import FADE_TIME, UNKNOWN, StreamEstimate
@@ -130,10 +130,6 @@ class Stream:
             if t >= self._curve.end:
                 return self._rest
         return self._curve.sample(t)
-
-    def samples(self, times, out):
-        """Write samples at three times into out (3, 3, dof)."""
-        sample_each(self, times, out)
 
     def polynomials(self, times):
         """`Spline` of these times; None where it takes more."""

@@ -58,33 +58,41 @@ def path_time(phases, t):
 
 
 @entry
-def path_samples(path, times, out):
-    """Write position, velocity and acceleration along a `Spline` at three times of the clock into out (3, 3, n)."""
-    sample_path(path, times, out)
+def path_sample(coefficients, knots, phases, offset, t, out):
+    """Write position, velocity and acceleration at time t of the clock into out (3, n); the others as of `Spline`.
+
+    In fields of its own, since Numba takes a microsecond longer to unpack a named tuple.
+    """
+    sample_at(Spline(coefficients, knots, phases, offset), t, out)
 
 
 @kernel
 def sample_path(path, times, out):
-    """Do `path_samples`; at rest after the last knot."""
+    """Write samples along a `Spline` at three times of the clock into out (3, 3, n)."""
+    for row in range(3):
+        sample_at(path, times[row], out[row])
+
+
+@kernel
+def sample_at(path, t, out):
+    """Do `path_sample` along a `Spline`; at rest after the last knot."""
     knots = path.knots
     last = knots.shape[0] - 1
-    for row in range(3):
-        at, speed, rate = path_time(path.phases, times[row])
-        at += path.offset
-        over = at >= knots[last]
-        at = knots[last] if over else max(at, knots[0])
-        low, high = 0, last - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if knots[middle] <= at:
-                low = middle
-            else:
-                high = middle - 1
-        motion = out[row]
-        evaluate(path.coefficients[low], at - knots[low], motion)
-        for j in range(motion.shape[1]):
-            if over:
-                motion[1, j] = motion[2, j] = 0.0
-            elif speed != 1.0 or rate != 0.0:
-                motion[2, j] = speed * speed * motion[2, j] + rate * motion[1, j]
-                motion[1, j] *= speed
+    at, speed, rate = path_time(path.phases, t)
+    at += path.offset
+    over = at >= knots[last]
+    at = knots[last] if over else max(at, knots[0])
+    low, high = 0, last - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if knots[middle] <= at:
+            low = middle
+        else:
+            high = middle - 1
+    evaluate(path.coefficients[low], at - knots[low], out)
+    for j in range(out.shape[1]):
+        if over:
+            out[1, j] = out[2, j] = 0.0
+        elif speed != 1.0 or rate != 0.0:
+            out[2, j] = speed * speed * out[2, j] + rate * out[1, j]
+            out[1, j] *= speed

@@ -190,12 +190,13 @@ class JointStateWriter:
 
     def __init__(self, names, fields=('position', 'velocity', 'effort')):
         self.message = JointState(name=list(names))
+        self._stamp = self.message.header.stamp
         for field in fields:
             setattr(self, field, view(self.message, field, len(names)))
 
     def stamp(self, ns):
         """The message with this stamp."""
-        ns_to_stamp(ns, self.message.header.stamp)
+        ns_to_stamp(ns, self._stamp)
         return self.message
 
 

@@ -280,7 +280,7 @@ class _Resting:
 
     def __init__(self, period):
         self.period, self.under_law = period, True
-        self.x, self.xd, self.reference_rate, self.command = START, np.zeros(4), np.zeros(4), np.zeros(4)
+        self.rates, self.reference_rate, self.command = np.zeros((3, 4))
 
 
 @pytest.mark.parametrize('growth', [1.0, 1.35])
@@ -289,7 +289,7 @@ def test_a_swing_is_found_where_it_grows_and_not_where_it_lasts(growth):
     found = []
     for k in range(400):
         t = 0.01 * k
-        seen.xd[0] = 0.08 * growth ** max(t - 1.0, 0.0) * np.sin(2.0 * np.pi * 1.5 * t)
+        seen.rates[0] = 0.08 * growth ** max(t - 1.0, 0.0) * np.sin(2.0 * np.pi * 1.5 * t)
         found.append(bool(check.evaluate(seen)))
     assert any(found) is (growth > 1.0)
     seen.reference_rate = np.array([0.1, 0.0, 0.0, 0.0])

@@ -1,6 +1,7 @@
 """Sensors that lie and laws that fail, on a plant that is not the package's: what is noticed, how soon, what moves."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -158,8 +159,7 @@ def test_an_effort_counts_less_the_farther_its_acceleration_is_off(asked, kept, 
     law.update(loop.core.inputs.time, START, xd)
     away, left = 0.25 * declared.acceleration[0], max(1.0 - rate / declared.standstill_speed[0], 0.0)
     command = m.inverse_dynamics(START, xd, np.r_[asked * away, 0.0, 0.0, 0.0])
-    loop.core.inputs.state_check.x, loop.core.inputs.state_check.xd = START, xd
-    check.restrain(command, loop.core.inputs, law.holding(START))
+    check.restrain(command, SimpleNamespace(x=START, xd=xd, time=loop.core.inputs.time, state=State.RUN))
     if rate:
         back = -law.effort_gains[1, 0] * rate / away
         most = left + 0.25 * back
@@ -251,7 +251,7 @@ class Standing:
 
     def __init__(self, period):
         self.period, self.under_law, self.state = period, True, State.HOLD
-        self.x, self.xd, self.reference_rate, self.command = START, np.zeros(4), np.zeros(4), np.zeros(4)
+        self.x, self.rates, self.reference_rate, self.command = START, np.zeros(4), np.zeros(4), np.zeros(4)
 
 
 @pytest.mark.parametrize(('asked', 'states'), [(0.0, 20), (0.1, 60)])
@@ -261,22 +261,22 @@ def test_a_slip_that_no_opening_asks_for_is_no_motion_but_one_that_lasts_is(aske
         check, seen = SpeedCheck(configuration(VALVES), None), Standing(0.01)
         seen.command[3] = asked / 0.3
         assert not any(check.evaluate(seen) for _ in range(60))
-        seen.xd = np.array([0.0, 0.0, 0.0, 0.1])
+        seen.rates = np.array([0.0, 0.0, 0.0, 0.1])
         found = [bool(check.evaluate(seen)) for _ in range(moving)]
-        seen.xd = np.zeros(4)
+        seen.rates = np.zeros(4)
         assert any(found + [bool(check.evaluate(seen)) for _ in range(20)]) is stopped
 
 
 def test_a_machine_that_stood_stops_where_it_begins_to_move_but_not_while_it_swings():
     check, seen = SpeedCheck(configuration(FORCES), None), Standing(0.01)
     for k in range(200):        # it swings from a motion: it does not stand yet
-        seen.xd[0] = 0.03 * np.cos(2.0 * np.pi * 1.6 * 0.01 * k)
+        seen.rates[0] = 0.03 * np.cos(2.0 * np.pi * 1.6 * 0.01 * k)
         assert not check.evaluate(seen)
-    seen.xd[0] = 0.0
+    seen.rates[0] = 0.0
     assert not any(check.evaluate(seen) for _ in range(60))
-    seen.xd[0] = 0.028          # less than 1.5 times the speed of standstill, 0.02 rad/s
+    seen.rates[0] = 0.028          # less than 1.5 times the speed of standstill, 0.02 rad/s
     assert not any(check.evaluate(seen) for _ in range(60))
-    seen.xd[0] = 0.05
+    seen.rates[0] = 0.05
     found = [bool(check.evaluate(seen)) for _ in range(10)]
     assert found.index(True) <= 6 and check.evaluate(seen)[0].condition == 'not_standing'
     seen.reference_rate = np.array([0.02, 0.0, 0.0, 0.0])

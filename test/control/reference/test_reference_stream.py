@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from test_reference_motion import AXES, DECELERATION, assert_smooth, at, load, reference_of, run
 
 from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
-from psdyn_ros.kernels.control.path import path_samples
+from psdyn_ros.kernels.control.path import path_sample
 
 TIMEOUT = 0.1
 
@@ -309,7 +309,8 @@ def test_what_a_law_has_seen_of_the_future_is_not_changed(crane):
         times = t, t + 0.021, t + 0.022
         spline = reference.path(times, room)
         if spline is not None:
-            path_samples(spline, np.array(times), room)
+            for at, row in zip(times, room):
+                path_sample(*spline, at, row)
         seen = room[2].copy()
         assert seen == pytest.approx(np.array(reference.ahead(times[2])), abs=1e-9)
 
