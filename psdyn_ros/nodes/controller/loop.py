@@ -87,7 +87,7 @@ class ControlLoop:
         self._due = self._last = self._requested = self._answered = None
         self._served = 0            # callbacks since the last cycle
         self._round = clock.now()   # ns from which on each chore is done once
-        self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
+        self._age = self._publishing = self._computation = UNKNOWN
         self._out = None            # ns at which the command was out
         self.chore(lambda: self.records.fold(), FOLDING)
 
@@ -114,10 +114,6 @@ class ControlLoop:
         """
         self._out = self._clock.now()
         self._age, self._publishing, self._computation = age, publishing, computation
-
-    def computed(self, ns):
-        """To be called within a cycle: so much of it was mathematics, see `CycleRecords.add`."""
-        self._mathematics = max(self._mathematics, 0) + ns
 
     def has_room(self, ns):
         """Whether so much time is left before the next cycle is due."""
@@ -178,14 +174,14 @@ class ControlLoop:
 
     def _run(self, began, lateness, missed):
         self._served = 0
-        self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
+        self._age = self._publishing = self._computation = UNKNOWN
         self._out = None
         dt = self.period if self._last is None else began - self._last
         self._last, self._round, self._chores_due = began, began, 0
         self._cycle(began, dt / SECOND)
         end = self._clock.now()
         self.records.add((self._out or end) - began, lateness, missed, self._age, self._publishing, self._computation,
-                         self._mathematics, end - began)
+                         end - began)
         self._due = self._due + self.period if self._timer else end + round(SILENCE * self.period)
 
     def _do_chore(self):
