@@ -5,8 +5,9 @@ import math
 
 import yaml
 
-from ...model.parameters.hydraulics import EFFORT, VALVE, read_hydraulics
-from ...model.parameters.safety import read_safety, recommended
+from ...control.core.assembly import ControllerConfig
+from ...model.parameters.hydraulics import read_hydraulics
+from ...model.parameters.safety import recommended
 from ...model.text_file import read_text
 
 # s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
@@ -50,14 +51,11 @@ def declared_safety(manipulator, declared=None, hydraulics=None, interfaces=None
 
     declared    as above
     hydraulics  path of those whose valves are commanded; None: efforts are
-    interfaces       {actuator: interface} of those that are commanded otherwise
+    interfaces  {actuator: interface} of those that are commanded otherwise
     """
     oil = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
-    cylinders, supply = (oil.cylinders, oil.supply.pressure) if oil else ((), None)
-    interfaces = [(interfaces or {}).get(name) or (VALVE if name in cylinders else EFFORT)
-                  for name in manipulator.actuators]
-    return read_safety(safety_text(manipulator, declared), manipulator.actuators, interfaces, manipulator.limits,
-                       supply)
+    return ControllerConfig.of_machine(manipulator, oil, safety=safety_text(manipulator, declared),
+                                       interfaces=interfaces).declaration
 
 
 def _spans(manipulator):
