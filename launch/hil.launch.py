@@ -48,10 +48,10 @@ def start(given):
            'emergency_stop': 'none', 'autostart': True}
     time = given.chosen('use_sim_time')
     actions = [
-        given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
-                   defaults={'ttl': TTL, **hydraulics}, remappings=[('~/joint_commands', 'controller/joint_commands')]),
         given.robot_state_publisher(time),
         *given.rviz(time),
+        given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
+                   defaults={'ttl': TTL, **hydraulics}, remappings=[('~/joint_commands', 'controller/joint_commands')]),
     ]
     if given.flag('controller'):
         actions.append(given.ours(
