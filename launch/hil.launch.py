@@ -7,8 +7,8 @@ One that has too few actuators for a controller, as the balloon, needs `controll
 of your own then comes with `hydraulics:=FILE` too.
 
 Our controller becomes active by itself and gives the safe output. `ros2 service call /controller/enable
-std_srvs/srv/SetBool "{data: true}"` lets it hold the machine and take trajectories. A machine of your own needs
-`safety:=FILE`.
+std_srvs/srv/SetBool "{data: true}"` lets it hold the machine and take trajectories; from SAFE `ros2 service call
+/controller/reset std_srvs/srv/Trigger` comes first. A machine of your own needs `safety:=FILE`.
 
 `namespace:=left` puts everything into a namespace, so that two machines run beside each other.
 
@@ -48,10 +48,10 @@ def start(given):
            'emergency_stop': 'none', 'autostart': True}
     time = given.chosen('use_sim_time')
     actions = [
-        given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
-                   defaults={'ttl': TTL, **hydraulics}, remappings=[('~/joint_commands', 'controller/joint_commands')]),
         given.robot_state_publisher(time),
         *given.rviz(time),
+        given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
+                   defaults={'ttl': TTL, **hydraulics}, remappings=[('~/joint_commands', 'controller/joint_commands')]),
     ]
     if given.flag('controller'):
         actions.append(given.ours(

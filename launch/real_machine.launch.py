@@ -36,8 +36,8 @@ def start(given):
     controller = ours('controller', ('~/joint_commands', given['joint_commands']))
     annotator = ours('annotator', ('~/trajectory_out', f'{given["trajectory_controller"]}/joint_trajectory'))
     return [
-        ours('loop_state'),
         given.robot_state_publisher(time, remappings=[('joint_states', 'joint_states_full')]),
+        ours('loop_state'),
         *[controller] * given.flag('controller'),
         *[annotator] * given.flag('annotator'),
     ]

@@ -57,11 +57,11 @@ def start(given):
         return [waiting.pop()] if waiting and READY in event.text else None
 
     shown = [
-        given.ours('loop_state', time, remappings=[measured], defaults=LIVE),
         given.robot_state_publisher(time, remappings=[('joint_states', 'joint_states_full')], defaults=LIVE),
         *given.rviz({**LIVE, **time}),
+        given.ours('loop_state', time, remappings=[measured], defaults=LIVE),
     ] if given.flag('rviz') else []
-    return [RegisterEventHandler(OnProcessIO(target_action=validator, on_stdout=begin)), validator, *shown]
+    return [RegisterEventHandler(OnProcessIO(target_action=validator, on_stdout=begin)), *shown, validator]
 
 
 def generate_launch_description():

@@ -44,16 +44,16 @@ def start(given):
                           arguments=[name, '--param-file', given['controllers_file']])
 
     return [
+        given.node('controller_manager', 'ros2_control_node', time, file=given['controllers_file'], **root),
+        *map(spawner, ['joint_state_broadcaster', controller, *['slew_controller'] * valve]),
+        given.robot_state_publisher(
+            time, **root, remappings=[('joint_states', 'joint_states_full' if completed else 'joint_states')]),
         given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
                    defaults={'hydraulics': given.of_package('_hydraulics.yaml') if valve else ''},
                    remappings=[('~/joint_commands', 'joint_commands'), ('~/valve_commands', 'valve_commands')]),
         *[given.ours('loop_state', time, **root)] * completed,
-        given.robot_state_publisher(
-            time, **root, remappings=[('joint_states', 'joint_states_full' if completed else 'joint_states')]),
         *[given.ours('annotator', time, **root, remappings=[('~/trajectory_out', f'{controller}/joint_trajectory')])
           ] * (given.flag('annotator') or not given['annotator'] and not valve),
-        given.node('controller_manager', 'ros2_control_node', time, file=given['controllers_file'], **root),
-        *map(spawner, ['joint_state_broadcaster', controller, *['slew_controller'] * valve]),
     ]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FLOAT = np.dtype(float)
 CONTIGUOUS = (FLOAT.itemsize,)      # strides of a vector
-MOST_HINTS = 100        # sets of names kept; a caller that shuffles them must not fill the memory
+MAX_HINTS = 100         # sets of names kept; a caller that shuffles them must not fill the memory
 
 
 def readable(a: Any, b: Any, c: Any) -> bool:
@@ -182,7 +182,7 @@ def hint_of(m: Manipulator, positions: Any) -> tuple[Array, Array]:
             return rows, values
     given = _finite_positions(m, positions)
     if rows is None:
-        if len(m.hint_rows) >= MOST_HINTS:
+        if len(m.hint_rows) >= MAX_HINTS:
             m.hint_rows.clear()
         rows = m.hint_rows[tuple(given)] = rows_of_cluster_joints(m, tuple(given))
     return rows, np.array([*given.values()])

@@ -55,7 +55,7 @@ from .payload import checked_payload, combine
 from .results.limits import Limits, axes_of_joints, limits_of
 from .results.result import Axis
 
-MOST_MAPS = 100         # kept; a sender that shuffles its names must not fill the memory
+MAX_MAPS = 100          # kept; a sender that shuffles its names must not fill the memory
 
 
 class Manipulator:
@@ -406,7 +406,7 @@ class Manipulator:
         if names not in self._maps:
             if not tabulate:
                 return JointMap(self, names, tabulate=False)
-            if len(self._maps) >= MOST_MAPS:
+            if len(self._maps) >= MAX_MAPS:
                 self._maps.clear()
             self._maps[names] = JointMap(self, names)
         return self._maps[names]

@@ -6,8 +6,7 @@ from os import PathLike
 from ..api.arguments import Array
 from ..api.manipulator import Manipulator
 from ..model.parameters.hydraulics import read_hydraulics
-from ..model.parameters.safety import read_safety
-from .core.assembly import command_interfaces
+from .core.assembly import ControllerConfig
 from .offline.time_optimal import PathLimits, limits_of
 
 SHARE = 0.9             # of efforts, pressure, openings and flow; the rest is left to the controller
@@ -24,8 +23,6 @@ def declared_limits(manipulator: Manipulator, hydraulics: str | PathLike[str] | 
     oil = None if hydraulics is None else read_hydraulics(hydraulics, manipulator.actuators)
     acceleration = jerk = None
     if safety is not None:
-        law = 'valve_computed_torque' if oil else 'computed_torque'
-        declared = read_safety(safety, manipulator.actuators, command_interfaces(law, manipulator, oil),
-                               manipulator.limits, oil.supply.pressure if oil else None)
+        declared = ControllerConfig.of_machine(manipulator, oil, safety=safety).declaration
         acceleration, jerk = declared.acceleration, declared.jerk
     return limits_of(manipulator, oil, acceleration=acceleration, pressure=pressure, share=share), jerk

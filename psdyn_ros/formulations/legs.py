@@ -20,7 +20,7 @@ CLOSED = 1e-9     # gap [m and rad] that is left where Newton's method has conve
 CONVERGED = 1e-13  # last step [rad or m]
 LONGEST_STEP = 0.2  # of Newton's method
 CONTINUATION = 0.05  # of the actuated joints between two solutions
-MOST_STEPS = 50
+MAX_STEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def close(mechanism, theta, actuated=None):
 
 def _newton(mechanism, theta):
     passive = [np.array([i for i in range(len(leg.links)) if i + 1 != leg.k]) for leg in mechanism.legs]
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         gap, K = _gap(mechanism, theta, passive)
         step = np.linalg.lstsq(K, -gap, rcond=None)[0]
         largest = np.abs(step).max()
@@ -140,7 +140,7 @@ def _newton(mechanism, theta):
             break
     left = np.abs(_gap(mechanism, theta, passive)[0]).max()
     if not left < CLOSED:
-        raise LoopClosureError(f'The legs do not close: a gap of {left:.3g} is left after {MOST_STEPS} steps.')
+        raise LoopClosureError(f'The legs do not close: a gap of {left:.3g} is left after {MAX_STEPS} steps.')
     return theta
 
 

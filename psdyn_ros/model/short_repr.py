@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-MOST_NUMBERS, MOST_NAMES, MOST_CHARACTERS = 4, 4, 30      # of a field that are printed
+MAX_NUMBERS, MAX_NAMES, MAX_CHARACTERS = 4, 4, 30         # of a field that are printed
 
 
 def short_repr(record: Any) -> str:
@@ -24,12 +24,12 @@ def short_repr(record: Any) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f'({", ".join(f"{one:.4g}" for one in value.tolist())})' if (
-            value.ndim == 1 and value.size <= MOST_NUMBERS and value.dtype.kind in 'fiu') else f'array{value.shape}'
+            value.ndim == 1 and value.size <= MAX_NUMBERS and value.dtype.kind in 'fiu') else f'array{value.shape}'
     if isinstance(value, float):
         return f'{value:.6g}'
     if isinstance(value, str) or value is None or isinstance(value, int):
         text = repr(value)
-        return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}...' ({len(text)} characters)"
+        return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}...' ({len(text)} characters)"
     if isinstance(value, (Mapping, tuple, list)):
         return f'[{_listed(value)}]'
     return name_of(value)
@@ -37,7 +37,7 @@ def _short(value: Any) -> str:
 
 def _listed(values: Iterable[Any]) -> str:
     texts = [name_of(value) for value in values]
-    return ', '.join(texts[:MOST_NAMES]) + (f', ... {len(texts)} in all' if len(texts) > MOST_NAMES else '')
+    return ', '.join(texts[:MAX_NAMES]) + (f', ... {len(texts)} in all' if len(texts) > MAX_NAMES else '')
 
 
 def name_of(value: Any) -> str:

@@ -38,7 +38,10 @@ RVIZ = (
 
 
 def describe(arguments, start):
-    """Return a LaunchDescription of the arguments (as in COMMON) and of the actions that `start(Given)` returns."""
+    """Return a LaunchDescription of the arguments (as in COMMON) and of the actions that `start(Given)` returns.
+
+    Nodes of other packages come first: where one is missing, launch leaves behind what it has started.
+    """
     # a later one of the same name replaces it
     return LaunchDescription([*(_declared(*argument) for argument in {each[0]: each for each in arguments}.values()),
                               OpaqueFunction(function=lambda context: start(Given(context)))])

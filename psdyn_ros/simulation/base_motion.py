@@ -6,9 +6,9 @@ from ..api.environment import BaseMotion
 from ..api.orientation import rotation
 from ..model.errors import NonFiniteError, StateError
 
-MOST_SPEED = 100.0          # m/s or rad/s; beyond it is no measurement of a base
-MOST_ACCELERATION = 1000.0  # m/s^2 or rad/s^2
-MOST_GAP = 0.2              # s between two messages over which a rate is still differentiated
+MAX_SPEED = 100.0           # m/s or rad/s; beyond it is no measurement of a base
+MAX_ACCELERATION = 1000.0  # m/s^2 or rad/s^2
+MAX_GAP = 0.2               # s between two messages over which a rate is still differentiated
 
 
 class BaseTracker:
@@ -37,8 +37,8 @@ class BaseTracker:
 
     def twist(self, time, twist):
         """Take the velocity [m/s] and angular velocity [rad/s] (6,) at a time [s]."""
-        twist = _checked('twist of the base', twist, MOST_SPEED)
-        if self._accelerated is None or time - self._accelerated > MOST_GAP:
+        twist = _checked('twist of the base', twist, MAX_SPEED)
+        if self._accelerated is None or time - self._accelerated > MAX_GAP:
             self._rate = self._differentiated(time, twist)
             # classical, from the rate of what is given in axes that turn
             self._rate[:3] += np.cross(twist[3:], twist[:3])
@@ -46,13 +46,13 @@ class BaseTracker:
 
     def acceleration(self, time, acceleration):
         """Take the classical acceleration [m/s^2], gravity not in it, and the angular one [rad/s^2] (6,) at a time."""
-        self._rate = _checked('acceleration of the base', acceleration, MOST_ACCELERATION)
+        self._rate = _checked('acceleration of the base', acceleration, MAX_ACCELERATION)
         self._accelerated, self._specific = time, None
 
     def imu(self, time, rate, specific_force, orientation=None):
         """Take the angular velocity (3,), the specific force (3,) with gravity in it, a quaternion x y z w or None."""
-        rate = _checked('angular velocity of the base', rate, MOST_SPEED)
-        specific = _checked('specific force of the base', specific_force, MOST_ACCELERATION)
+        rate = _checked('angular velocity of the base', rate, MAX_SPEED)
+        specific = _checked('specific force of the base', specific_force, MAX_ACCELERATION)
         if orientation is not None:
             turn = _checked('orientation of the base', orientation, 2.0)
             if not np.linalg.norm(turn) > 0.5:
@@ -63,7 +63,7 @@ class BaseTracker:
         self._last, self._twist, self._specific = (time, twist), twist, specific
 
     def _differentiated(self, time, twist):
-        if self._last is None or not 0.0 < time - self._last[0] <= MOST_GAP:
+        if self._last is None or not 0.0 < time - self._last[0] <= MAX_GAP:
             return np.zeros(6)
         return (twist - self._last[1]) / (time - self._last[0])
 

@@ -13,7 +13,7 @@ CYLINDER_FAULTS = {'spool_stuck': (0.0, 1.0), 'spool_slow': (0.01, 1.0), 'spool_
 OTHER_FAULTS = {'supply': {'pressure': (0.0, 2.0), 'flow': (0.0, 2.0), 'margin': (0.0, 2.0)},
                 'oil': {'temperature': (-40.0, 120.0)},
                 'model': {'inertia': (0.1, 10.0), 'areas': (0.5, 2.0), 'valves': (0.1, 10.0), 'friction': (0.0, 10.0)}}
-MOST_PAYLOAD = 1e5      # kg
+MAX_PAYLOAD = 1e5       # kg
 STEEL = 7850.0          # kg/m^3
 
 
@@ -58,7 +58,7 @@ class Disturbances:
 
     def _check(self, target, quantity, value):
         targets = {**dict.fromkeys(self._plant.cylinders, CYLINDER_FAULTS), **OTHER_FAULTS,
-                   'payload': dict.fromkeys(self._plant.manipulator.links, (0.0, MOST_PAYLOAD))}
+                   'payload': dict.fromkeys(self._plant.manipulator.links, (0.0, MAX_PAYLOAD))}
         if target not in targets:
             raise ModelError(f"fault of '{target}': nothing of that name{did_you_mean(str(target), targets)}")
         if quantity not in targets[target]:

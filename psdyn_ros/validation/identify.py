@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..api.manipulator import Manipulator
 from ..model.errors import PsdynError, UnknownNameError, did_you_mean
 from ..model.parameters.hydraulics import Hydraulics
-from .diagnosis.cause_messages import MOST_GAIN
+from .diagnosis.cause_messages import MAX_GAIN
 from .identification.base_parameters import base_structure, base_unknowns
 from .identification.estimator import FAINTEST, FEWEST_GROUPS, System, squares, unknowns
 from .identification.identified import (
@@ -207,7 +207,7 @@ def _sensors(evidence, unknown, estimate, deviations):
         for term, label in enumerate(labels, start=VISCOUS + 1):
             column = evidence.column(number, term)
             value = float(estimate.values[column])
-            most = MOST_GAIN if label != 'offset' else np.inf
+            most = MAX_GAIN if label != 'offset' else np.inf
             if label == 'offset' and by_pressure:
                 most = evidence.hydraulics.supply.pressure * evidence.hydraulics.cylinders[name].area_a
             if abs(value) < most:

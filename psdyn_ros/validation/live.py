@@ -29,7 +29,7 @@ STEPS = 64                  # between states, from which their period is taken
 PRESSURE_STEPS = 5          # between pressures
 MAX_DELAY_S = 1.0               # s that a prediction may take longer than it must, before figures are forgotten
 SLOWER = 2.5                # times the period, by which states that come more slowly begin again
-MOST_WAITING = 16384        # messages that are kept until they are sampled
+MAX_WAITING = 16384         # messages that are kept until they are sampled
 ORDERS = 8                  # of names that are kept ready
 
 
@@ -91,8 +91,8 @@ class LiveValidator:
 
     def _forget(self):
         """Begin with nothing, but pressures that came with the last state."""
-        self._states = deque(maxlen=MOST_WAITING)
-        self._pressures = deque((one for one in self._pressures if abs(one[0] - self.latest) <= LEAP), MOST_WAITING)
+        self._states = deque(maxlen=MAX_WAITING)
+        self._pressures = deque((one for one in self._pressures if abs(one[0] - self.latest) <= LEAP), MAX_WAITING)
         self._steps = deque(maxlen=STEPS)
         self._tracks = self._cutter = self.metrics = self.force = None
         self._looked = self._origin = self._predicted = 0

@@ -157,7 +157,7 @@ def test_random_positions_refuses_a_count_that_is_none(n):
 def test_random_positions_says_when_hardly_any_closes(monkeypatch):
     from psdyn_ros.api.motion import samples
     monkeypatch.setattr(samples, 'within_stops', lambda m, x: np.zeros(len(x), bool))
-    monkeypatch.setattr(samples, 'MOST_DRAWS', 2)
+    monkeypatch.setattr(samples, 'MAX_DRAWS', 2)
     with pytest.raises(ValueError, match="^0 of 128 random positions of .* are within its limits with all loops"):
         made('crane').m.random_positions(3, 1)
 

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -400,6 +402,14 @@ def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, case):
         g.until(lambda: process.poll() is not None, 5.0)
         assert process.returncode == 0
         assert 'Traceback' not in g.said(name) and 'Error' not in g.said(name)
+
+
+def test_a_signal_interrupts_a_controller_that_still_configures():
+    script = ('import signal, sys; from psdyn_ros.nodes.controller import node; '
+              'node.controller_setup.build = lambda *_: (signal.raise_signal(signal.SIGINT), print("it went on")); '
+              'sys.exit(node.main(["--ros-args", "-p", "autostart:=true"]))')
+    done = subprocess.run([sys.executable, '-c', script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert (done.returncode, done.stdout) == (0, '')
 
 
 @pytest.mark.long

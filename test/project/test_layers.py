@@ -94,7 +94,7 @@ ROOMS = {
 }
 # the class that users call brings the rooms of its layer together
 FACADES = ('api/manipulator.py',)
-MOST_FILES = 16     # .py files in a folder
+MAX_FILES = 16      # .py files in a folder
 KINDS = {'REVOLUTE', 'PRISMATIC', 'LOOP', 'FREE'}
 KNOW_KINDS = ('kernels/rigid_body/joints.py', 'kernels/rigid_body/records.py', 'kernels/derivatives/joints.py',
               'model/mechanism/')
@@ -306,7 +306,7 @@ def test_the_table_of_rooms_is_that_of_the_folders_and_has_no_circle(layer):
 
 def test_no_folder_is_crowded():
     counts = Counter(path.parent.relative_to(ROOT) for path in [*SOURCES, *(ROOT / 'test').rglob('*.py')])
-    assert {str(folder): count for folder, count in counts.items() if count > MOST_FILES} == {}
+    assert {str(folder): count for folder, count in counts.items() if count > MAX_FILES} == {}
 
 
 def argument_count(function):

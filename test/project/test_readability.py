@@ -11,7 +11,7 @@ PLAIN = sorted([*(DOCS / 'tutorials').glob('*.md'), *(DOCS / 'how-to').glob('*.m
                 *(page for page in (DOCS / 'explanation').glob('*.md') if page.stem != 'maths')])
 SHORT = sorted([ROOT / 'README.md', *(page for page in DOCS.rglob('*.md') if page.parent.name != 'reference')])
 EASE = 50.0             # Flesch reading ease that a page has at least
-MOST_LINES = 200
+MAX_LINES = 200
 WORDS = 25              # of a sentence in the mean, at most
 
 
@@ -35,7 +35,7 @@ def test_pages_in_words_are_easy_to_read(page):
 
 @pytest.mark.parametrize('page', SHORT, ids=lambda page: page.stem)
 def test_no_page_but_those_of_reference_is_long(page):
-    assert len(page.read_text().splitlines()) <= MOST_LINES
+    assert len(page.read_text().splitlines()) <= MAX_LINES
 
 
 def test_hard_prose_is_found_hard_and_code_is_left_out():

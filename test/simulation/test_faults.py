@@ -227,7 +227,7 @@ def test_ranges_are_those_of_the_plant():
         table = {kind.name: (kind.numbers[0].low, kind.numbers[0].high) for kind in KINDS if kind.domain == domain}
         assert table == ranges[domain]
     (payload,) = (kind for kind in KINDS if kind.domain == PAYLOAD)
-    assert payload.numbers[0].high == disturbances.MOST_PAYLOAD
+    assert payload.numbers[0].high == disturbances.MAX_PAYLOAD
 
 
 def test_every_kind_of_fault_of_a_sensor_is_one_of_the_bank():

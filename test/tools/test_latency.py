@@ -28,10 +28,10 @@ from psdyn_ros.tools.timing.soak import Sample  # noqa: E402
 MS = 1_000_000
 
 
-def records(cycles=1000, execution=200_000, mathematics=9_000, stalls=(), lateness=20_000, age=600_000):
+def records(cycles=1000, execution=200_000, computation=9_000, stalls=(), lateness=20_000, age=600_000):
     found = CycleRecords(2 * MS)
     for _ in range(cycles):
-        found.add(execution, lateness, age=age, mathematics=mathematics)
+        found.add(execution, lateness, age=age, computation=computation)
     for slots in stalls:
         found.add(execution, slots * 2 * MS + 100_000, slots)
     return found
@@ -39,7 +39,7 @@ def records(cycles=1000, execution=200_000, mathematics=9_000, stalls=(), latene
 
 def results(ours, echo):
     return {(kind, 500.0, 'timer'): Result(found, CycleRecords(2 * MS), 1000, 2000) for kind, found in (
-        ('null', records(execution=3_000, mathematics=-1, age=-1)), ('echo', echo), ('controller', ours))}
+        ('null', records(execution=3_000, computation=-1, age=-1)), ('echo', echo), ('controller', ours))}
 
 
 def passed(ours, echo):
@@ -73,8 +73,8 @@ def test_the_table_has_what_was_measured_in_microseconds():
 
 
 def test_the_parts_of_the_execution_time():
-    header, echo, ours = latency_report.parts(results(records(), records(mathematics=-1)))
-    assert dict(zip(header, ours))['mathematics p99'] == '9' and dict(zip(header, echo))['mathematics p99'] == ''
+    header, echo, ours = latency_report.parts(results(records(), records(computation=-1)))
+    assert dict(zip(header, ours))['computation p99'] == '9' and dict(zip(header, echo))['computation p99'] == ''
     assert len(header) == len(echo) == len(ours)
 
 
@@ -193,7 +193,7 @@ def test_a_short_run_over_dds(tmp_path, monkeypatch, capfd):
         assert found.cycles <= 220 and found.cycles + found.missed >= 100, kind
         assert counts['execution'] == found.cycles
         assert counts['lateness'] == found.cycles + found.missed
-        assert (counts['age'] > 0) == (kind != 'null') and (counts['mathematics'] > 0) == (kind == 'controller')
+        assert (counts['age'] > 0) == (kind != 'null') and (counts['computation'] > 0) == (kind == 'controller')
     assert 'sleep only' in capfd.readouterr().out
     assert Path(files['png']).stat().st_size > 10_000 and '## Verdict' in Path(files['md']).read_text()
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 BEYOND_SHARE = 0.12         # of a range: samples so far beyond a limit are moved onto it, which covers the limits
 UNLIMITED_RANGE = 2.0       # of a slide without limits, about its initial position [m]
-MOST_SETS = 20              # kept per machine
+MAX_SETS = 20               # kept per machine
 ROWS_AT_ONCE = 64           # random positions that are drawn at once, or as many as are wanted
-MOST_DRAWS = 1000           # times as many random positions as are wanted
+MAX_DRAWS = 1000            # times as many random positions as are wanted
 
 
 class Ranges(NamedTuple):
@@ -61,7 +61,7 @@ def random_positions(m: Manipulator, n: int, rng: np.random.Generator | int | No
     generator, box, first = np.random.default_rng(rng), ranges(m), m.nx - len(m.coordinates)
     found, drawn = np.empty((0, m.nx)), 0
     while (got := len(found)) < n:
-        if drawn >= MOST_DRAWS * max(n, ROWS_AT_ONCE):
+        if drawn >= MAX_DRAWS * max(n, ROWS_AT_ONCE):
             raise StateError(f"{got} of {drawn} random positions of '{m.name}' are within its limits with all loops "
                              f'closed; expected {n}')
         x = np.tile(m.initial_position, (max(n - got, ROWS_AT_ONCE), 1))
@@ -86,7 +86,7 @@ def sampled_poses(m: Manipulator, record: Any, base: Array, held: Array, count: 
         closed = np.isfinite(pose[:, 0, 0])
         x, pose = x[closed], pose[closed]
         inside = within_stops(m, x)
-        while len(m.samples) >= MOST_SETS:
+        while len(m.samples) >= MAX_SETS:
             m.samples.pop(next(iter(m.samples)))
         m.samples[key] = x[inside], pose[inside]
     return m.samples[key]

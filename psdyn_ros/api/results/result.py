@@ -19,7 +19,7 @@ from ...model.units import number_text
 if TYPE_CHECKING:
     import pandas
 
-MOST_SHOWN = 8              # entries of a vector that are printed
+MAX_SHOWN = 8               # entries of a vector that are printed
 
 
 class Axis(NamedTuple):
@@ -123,7 +123,7 @@ class Result:
                            for entry, of, number in zip(*axes[0], array.tolist()))
         if not array.size:
             return 'none'
-        if array.ndim == 0 or (array.ndim == 1 and array.size <= MOST_SHOWN):
+        if array.ndim == 0 or (array.ndim == 1 and array.size <= MAX_SHOWN):
             scale = np.abs(array[np.isfinite(array)]).max(initial=0.0)
             return ' '.join((*(number_text(number, scale) for number in array.ravel().tolist()), unit)).rstrip()
         return self._summary(array, axes, unit)
@@ -151,8 +151,8 @@ def import_pandas() -> Any:
 
 def _listed(texts: Any) -> str:
     texts = list(texts)
-    more = f', ... {len(texts)} in all' if len(texts) > MOST_SHOWN else ''
-    return ', '.join(texts[:MOST_SHOWN]) + more if texts else 'none'
+    more = f', ... {len(texts)} in all' if len(texts) > MAX_SHOWN else ''
+    return ', '.join(texts[:MAX_SHOWN]) + more if texts else 'none'
 
 
 def _by_name(value: Any, axes: tuple[Axis, ...]) -> Any:

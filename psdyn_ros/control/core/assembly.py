@@ -82,13 +82,20 @@ class ControllerConfig:
         """
         machine = load(urdf)
         declared = None if hydraulics is None else read_hydraulics(hydraulics, machine.actuators)
-        law = law or ('valve_computed_torque' if declared else 'computed_torque')
+        return cls.of_machine(machine, declared, safety=safety, law=law, interfaces=interfaces, rate=rate, **options)
+
+    @classmethod
+    def of_machine(cls, machine: Manipulator, hydraulics: Hydraulics | None = None, *,
+                   safety: str | PathLike[str], law: str | None = None,
+                   interfaces: Mapping[str, str] | None = None, **options: Any) -> ControllerConfig:
+        """Return the configuration of a machine that is loaded; the other arguments are those of `from_files`."""
+        law = law or ('valve_computed_torque' if hydraulics else 'computed_torque')
         check_name(law, LAWS, f"law '{law}'")
-        supply = declared.supply.pressure if declared else None
-        declaration = read_safety(safety, machine.actuators, command_interfaces(law, machine, declared, interfaces),
+        supply = hydraulics.supply.pressure if hydraulics else None
+        declaration = read_safety(safety, machine.actuators, command_interfaces(law, machine, hydraulics, interfaces),
                                   machine.limits, supply)
-        check_safety(declaration, machine, declared)
-        return cls(machine, declaration, law, declared, rate, **options)
+        check_safety(declaration, machine, hydraulics)
+        return cls(machine, declaration, law, hydraulics, **options)
 
 
 def assemble(config: ControllerConfig, log: Callable[[str, str], None] | None = None) -> ControlCore:

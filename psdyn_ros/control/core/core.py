@@ -74,8 +74,8 @@ class ControlCore:
         law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay, law)
         self.checks = {kind: kind(config, law) for kind in (*CHECKS, *config.checks)}
         self.states = SafetyStates(declaration, config.period, fault_table(config.checks))
-        self._situation = CheckInputs(config, law)
-        self._runner = CheckRunner(tuple(self.checks.values()), self.states, self._situation)
+        self._check_inputs = CheckInputs(config, law)
+        self._runner = CheckRunner(tuple(self.checks.values()), self.states, self._check_inputs)
         self.inputs = Inputs(config, self.checks, self._runner, self.states, on_jump=self._rebase)
         self.selector = OutputSelector(config, law, self.inputs, self.checks, self._runner)
         self.gate = self.selector.gate
@@ -104,7 +104,7 @@ class ControlCore:
     def _take_state(self, measured: MeasuredState, ros_now: int) -> None:
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
         if not self.refused:
-            command = self._situation.command if self.selector.mode is UNDER_LAW else None
+            command = self._check_inputs.command if self.selector.mode is UNDER_LAW else None
             self.law.observe(self.inputs.time, measured.x, measured.xd, measured.passive, command)
 
     def split(self, x: Any, xd: Any) -> tuple[Any, Any, Any]:
@@ -159,8 +159,8 @@ class ControlCore:
         if validated is not self._validated:
             raise TrajectoryError('the machine was stopped, or another reference came, since this one was checked')
         self.law.reference.execute(validated, self.inputs.time)
-        self._void()
-        self._follow()
+        self._discard_references()
+        self._reference_accepted()
 
     def take_point(self, stamp: int, now: int, x: Any, xd: Any = None, xdd: Any = None) -> None:
         """Take a streamed point of the reference, x, xd, xdd (dof,) at a stamp, 0: now.
@@ -170,13 +170,13 @@ class ControlCore:
         self._refuse_reference(stamp)
         t = self.inputs.seconds(stamp) if stamp else self.inputs.time
         self.law.reference.stream(t, x, xd, xdd, self.inputs.time)
-        self._validated, self._situation.streaming = None, True
-        self._follow()
+        self._validated, self._check_inputs.streaming = None, True
+        self._reference_accepted()
 
     def cancel(self, now: int) -> None:
         """Come to rest from the reference, and hold."""
         if self.selector.mode is UNDER_LAW and self._state in (RUN, DEGRADED):
-            self._void()
+            self._discard_references()
             self.selector.brake(fault=False)
             self._end_reference()
 
@@ -188,17 +188,17 @@ class ControlCore:
             raise TrajectoryError(f'the reference is stamped {(self._enabled_stamp - stamp) * 1e-9:.3g} s before the '
                                   'controller was enabled')
 
-    def _follow(self) -> None:
+    def _reference_accepted(self) -> None:
         self._reference_ended = False
         self.states.reference_accepted(self.inputs.clock)
 
     def _end_reference(self) -> None:
-        self._reference_ended, self._situation.streaming = True, False
+        self._reference_ended, self._check_inputs.streaming = True, False
         self.states.reference_ended(self.inputs.clock)
 
-    def _void(self) -> None:
-        """Forget what was considered, and that points are streamed."""
-        self._validated, self._situation.streaming = None, False
+    def _discard_references(self) -> None:
+        """Discard the validated trajectory; points are not streamed any more."""
+        self._validated, self._check_inputs.streaming = None, False
 
     # switches
 
@@ -214,14 +214,14 @@ class ControlCore:
         self.inputs.state_check.accept_position()
         self._overruns.watch.forget()
         self._last_cycle = None
-        self._situation.publishing, self._deactivating, self.finished, self._safe_outputs = True, False, False, 0
+        self._check_inputs.publishing, self._deactivating, self.finished, self._safe_outputs = True, False, False, 0
 
     def deactivate(self, now: int) -> None:
         """Stop, give the safe output at least three times, then none: `finished` says when."""
-        if self._situation.publishing and not self._deactivating:
+        if self._check_inputs.publishing and not self._deactivating:
             self._deactivating, self._safe_outputs = True, 0
             self.states.deactivate(self.inputs.at(now))
-        self.finished = not self._situation.publishing
+        self.finished = not self._check_inputs.publishing
 
     def enable(self, now: int) -> None:
         """Hold the machine under the law where it is; SafetyError with every reason against it."""
@@ -231,7 +231,7 @@ class ControlCore:
         self._refuse('enabling', [*self._moving(), *displacement_blockers(self.inputs),
                                   *force_blockers(self.checks[ForceCheck], self.inputs)])
         self.states.enable(clock)
-        self._void()
+        self._discard_references()
         self.selector.begin(clock)
         self._enabled_stamp, self._reference_ended = self.inputs.stamp, True
 
@@ -272,7 +272,7 @@ class ControlCore:
             clock = self.inputs.read_clocks(now, ros_now)
             if measured is not None:
                 self._take_state(measured, ros_now)
-            return self._cycle(clock, ros_now) if self._situation.publishing else self._idle(clock)
+            return self._cycle(clock, ros_now) if self._check_inputs.publishing else self._idle(clock)
         except GateError as error:
             return self._failed('output_rejected', FAIL, str(error), ros_now)
         except Exception as error:      # whatever it is, the machine is made safe
@@ -290,24 +290,24 @@ class ControlCore:
         if self._state is STOPPING and self.selector.stopped(clock):
             self.states.at_rest(clock)
         if self.selector.mode is UNDER_LAW:
-            self._follow_reference()
+            self._update_reference()
         state, valid = self.states.step(clock), self.states.state_valid
         if state is STOPPING and not valid and self._overruns.late:
             # the receiver has given up the last command, and there is nothing else to stop from
             self.states.report(clock, 'output_lost', FAIL, f'no output for {self._overruns.watch.gap / 1e6:.1f} ms, '
                                                            'and a measured state that is not valid')
             state = self.states.step(clock)
-        self._situation.state = state
+        self._check_inputs.state = state
         if state is not self._state or valid is not self._state_valid:
             self._change_state(state, valid, clock)
         if self.selector.mode is AT_SAFE:
             return self._safe(ros_now)
         return Output(self.selector.command(clock, dt), self._stamp(ros_now), state, True, self.selector.desired)
 
-    def _follow_reference(self) -> Any:
-        """Notice the end of a reference, and give it its speed."""
+    def _update_reference(self) -> Any:
+        """Report the end of the reference, and set its speed scaling."""
         t, reference = self.inputs.time, self.law.reference
-        if not self._situation.streaming and self._state in (RUN, DEGRADED) and not reference.moving(t):
+        if not self._check_inputs.streaming and self._state in (RUN, DEGRADED) and not reference.moving(t):
             self._end_reference()
         self.selector.set_speed(DEGRADED_SPEED if self._state is DEGRADED else 1.0)
 
@@ -318,13 +318,13 @@ class ControlCore:
             self._log_change(before, state)
         selector = self.selector
         if state in (STANDBY, SAFE):
-            self._void()
+            self._discard_references()
             # a receiver that gave up the last command has shut its valves: no ramp opens them again
             selector.rest(clock if state is SAFE and not self._overruns.late else None)
         elif selector.mode is not UNDER_LAW:
             return
         elif state is STOPPING:
-            self._void()
+            self._discard_references()
             if not valid:
                 selector.ramp(clock, self._braked if before is STOPPING else clock)
             elif before is not STOPPING:
@@ -332,7 +332,7 @@ class ControlCore:
                 selector.brake(self.states.reasons)
                 selector.end_deviation()
         elif state is HOLD and before in (RUN, DEGRADED) and not self._reference_ended:
-            self._void()
+            self._discard_references()
             selector.brake(fault=True)
 
     def _log_change(self, before: Any, state: Any) -> None:
@@ -346,7 +346,7 @@ class ControlCore:
         clock = self.inputs.clock
         self.states.report(clock, name, result, text)
         self._change_state(self.states.step(clock), self.states.state_valid, clock)
-        return self._safe(ros_now) if self._situation.publishing else None
+        return self._safe(ros_now) if self._check_inputs.publishing else None
 
     def _safe(self, ros_now: int) -> Output:
         """The safe output; those after a deactivation are counted."""
@@ -354,12 +354,12 @@ class ControlCore:
         if self._deactivating and not self.selector.closing:
             self._safe_outputs += 1
             if self._safe_outputs >= SAFE_OUTPUTS:
-                self.finished, self._situation.publishing, self._deactivating = True, False, False
+                self.finished, self._check_inputs.publishing, self._deactivating = True, False, False
         return Output(output, self._stamp(ros_now), self._state, False, None)
 
     def _stamp(self, ros_now: int) -> int:
         """Return the stamp of the state which is answered, or of this moment where that was answered before."""
-        stamp = self._situation.stamp
+        stamp = self._check_inputs.stamp
         fresh = stamp != self._answered_stamp
         self._answered_stamp = stamp
         self._output_stamp = max(self._output_stamp, stamp if fresh else ros_now)

@@ -18,7 +18,7 @@ from ...model.errors import StateError
 from .check import HOLD, Check, Finding, Row, warning
 
 SAMPLES = 200               # of a stroke, to find the longest lever
-MOST_POSES = 60             # of a cluster, to find its best
+MAX_POSES = 60              # of a cluster, to find its best
 SLOWEST = 0.1               # share of the speed of a reference near a singularity
 AHEAD = 0.02                # s, by how much the reference is looked at in advance
 
@@ -106,7 +106,7 @@ class _Clusters:
             columns = [m.joints.index(name) for name in cluster.joints]
             actuated = [name for name in cluster.joints if name in m.actuators]
             poses = loops.poses[record['pose']:record['pose'] + record['poses'], :record['joints']]
-            step = max(len(poses) // MOST_POSES, 1)
+            step = max(len(poses) // MAX_POSES, 1)
             best = max(self._smallest(n, ~free, q) for q in poses[::step])
             self._parts.append((n, columns, ~free, (actuated or cluster.joints)[0], 1.0 / best))
 

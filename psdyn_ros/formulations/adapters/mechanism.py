@@ -20,7 +20,7 @@ from ..titop.dual_vectors import rotation_vector
 
 STEP = 1e-30        # of the complex-step derivative
 CLOSED = 1e-8       # gap [m and rad] that is left where Newton's method has converged
-MOST_STEPS = 50
+MAX_STEPS = 50
 LONGEST_STEP = 0.2  # [m and rad]
 
 
@@ -163,7 +163,7 @@ class Mechanism:
         """Newton's method on all rows by least squares: those of planar loops are redundant."""
         depends = self.dependent
         best, smallest = q, np.inf
-        for _ in range(MOST_STEPS if depends.size else 0):
+        for _ in range(MAX_STEPS if depends.size else 0):
             posture = self._place(base, q)
             gap = self.gaps(posture)
             if not np.abs(gap).max() < smallest:

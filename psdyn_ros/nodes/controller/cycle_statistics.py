@@ -10,7 +10,7 @@ BUCKETS = (BITS - RESOLUTION + 1) << RESOLUTION
 PENDING = 256                   # records that wait until there is time to sort them in
 PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 LABELS = ('p50', 'p99', 'p99.9', 'p99.99', 'max')
-QUANTITIES = ('execution', 'lateness', 'age', 'publishing', 'computation', 'mathematics')
+QUANTITIES = ('execution', 'lateness', 'age', 'publishing', 'computation')
 STATISTICS = ('cycles', 'missed', *LABELS, 'longest_missed', 'overruns',
               *(f'{quantity}_{label}' for quantity in QUANTITIES[1:] for label in LABELS))
 UNKNOWN = -1                    # in place of a duration that was not measured
@@ -118,7 +118,7 @@ class CycleRecords:
         self.overruns = 0           # cycles that ended after the next one was due, or came after a missed slot
 
     def add(self, execution, lateness=UNKNOWN, missed=0, age=UNKNOWN, publishing=UNKNOWN, computation=UNKNOWN,
-            mathematics=UNKNOWN, total=0):
+            total=0):
         """Record one cycle, durations in ns, UNKNOWN where one was not measured.
 
         execution    >= 0, from its beginning to the moment at which its command was out
@@ -127,7 +127,6 @@ class CycleRecords:
         age          of its input when its output was published
         publishing   time within the calls that publish
         computation  time from the input to the output, messages aside
-        mathematics  of it, time within the compiled function of the control law and within the output gate
         total        from its beginning to its end, where that is later than its command
         """
         self.cycles += 1
@@ -142,7 +141,6 @@ class CycleRecords:
         ring[place + 2] = age
         ring[place + 3] = publishing
         ring[place + 4] = computation
-        ring[place + 5] = mathematics
         self._pending += 1
         if self._pending == PENDING:
             self.fold()

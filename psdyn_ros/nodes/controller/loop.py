@@ -17,16 +17,16 @@ from collections import deque
 from ...model.units import SECOND
 from .cycle_statistics import UNKNOWN, CycleRecords
 
-RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
-LONGEST_RESERVE = 200_000       # ns
-SILENCE = 1.5                   # periods after which a cycle runs without a request
-CALLBACKS = 64                  # between two cycles
-LONGEST_WAIT_NS = 2_000_000_000        # ns after which a chore is done though there is no room for it
-MARGIN = 1.5                    # times the longest duration of a chore, which must be left before the next cycle
-FIRST = 200_000                 # ns that a chore is assumed to take before it was done once
-WAITING = 64                    # lines that a log keeps
+DEADLINE_RESERVE = 0.1          # of the period, before a deadline: no callback is waited for any more
+MAX_RESERVE_NS = 200_000        # ns
+MAX_SILENCE_PERIODS = 1.5       # periods after which a cycle runs without a request
+MAX_CALLBACKS = 64              # between two cycles
+MAX_CHORE_DELAY_NS = 2_000_000_000     # ns after which a chore is done though there is no room for it
+CHORE_MARGIN = 1.5              # times the longest duration of a chore, which must be left before the next cycle
+INITIAL_CHORE_NS = 200_000      # ns that a chore is assumed to take before it was done once
+MAX_LOG_LINES = 64              # lines that a log keeps
 NEVER = 1 << 62                 # ns
-FOLDING = 0.1                   # s between two times that records are sorted in
+FOLD_PERIOD_S = 0.1             # s between two times that records are sorted in
 
 
 class SteadyClock:
@@ -49,7 +49,7 @@ class Chore:
     def __init__(self, work, period, now):
         self._work, self.period = work, period
         self.due, self.done_at = now + period, now - 1  # ns
-        self.longest = FIRST        # ns of processor time that it took at most; older durations fade
+        self.longest = INITIAL_CHORE_NS     # ns of processor time that it took at most; older durations fade
 
     def do(self, clock, forced):
         """Do it and measure it; forced: its estimate was too long for any gap between cycles, so it starts anew."""
@@ -78,18 +78,18 @@ class ControlLoop:
     callbacks  at most, between two cycles: a flood of messages finds the loop on time
     """
 
-    def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock):
+    def __init__(self, period, cycle, trigger='timer', callbacks=MAX_CALLBACKS, clock=SteadyClock):
         self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
         self._timer = trigger == 'timer'
-        self._reserve = min(round(RESERVE * period), LONGEST_RESERVE) if self._timer else 0
+        self._reserve = min(round(DEADLINE_RESERVE * period), MAX_RESERVE_NS) if self._timer else 0
         self.records = CycleRecords(period)
         self._chores, self._chores_due = [], 0      # ns before which none is due in this round
         self._due = self._last = self._requested = self._answered = None
         self._served = 0            # callbacks since the last cycle
         self._round = clock.now()   # ns from which on each chore is done once
-        self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
+        self._age = self._publishing = self._computation = UNKNOWN
         self._out = None            # ns at which the command was out
-        self.chore(lambda: self.records.fold(), FOLDING)
+        self.chore(lambda: self.records.fold(), FOLD_PERIOD_S)
 
     def chore(self, work, seconds):
         """Call `work()` about every so many seconds, between cycles; returns the `Chore`."""
@@ -115,10 +115,6 @@ class ControlLoop:
         self._out = self._clock.now()
         self._age, self._publishing, self._computation = age, publishing, computation
 
-    def computed(self, ns):
-        """To be called within a cycle: so much of it was mathematics, see `CycleRecords.add`."""
-        self._mathematics = max(self._mathematics, 0) + ns
-
     def has_room(self, ns):
         """Whether so much time is left before the next cycle is due."""
         if self._timer:
@@ -138,7 +134,7 @@ class ControlLoop:
         """Run the cycle that is due, then a chore; return the seconds that may be waited for a callback."""
         now = self._clock.now()
         if self._due is None:
-            self._due = now + (0 if self._timer else round(SILENCE * self.period))
+            self._due = now + (0 if self._timer else round(MAX_SILENCE_PERIODS * self.period))
         self._served += 1
         if self._timer:
             self._turn_of_timer(now)
@@ -178,15 +174,15 @@ class ControlLoop:
 
     def _run(self, began, lateness, missed):
         self._served = 0
-        self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
+        self._age = self._publishing = self._computation = UNKNOWN
         self._out = None
         dt = self.period if self._last is None else began - self._last
         self._last, self._round, self._chores_due = began, began, 0
         self._cycle(began, dt / SECOND)
         end = self._clock.now()
         self.records.add((self._out or end) - began, lateness, missed, self._age, self._publishing, self._computation,
-                         self._mathematics, end - began)
-        self._due = self._due + self.period if self._timer else end + round(SILENCE * self.period)
+                         end - began)
+        self._due = self._due + self.period if self._timer else end + round(MAX_SILENCE_PERIODS * self.period)
 
     def _do_chore(self):
         """Do the one that is due longest, if there is room before the next cycle; whether one was done.
@@ -201,8 +197,8 @@ class ControlLoop:
         if not due:
             self._chores_due = min((chore.due for chore in waiting), default=NEVER)
         for chore in sorted(due, key=lambda chore: chore.due):
-            forced = now - chore.due > LONGEST_WAIT_NS
-            if forced or self.has_room(MARGIN * chore.longest):
+            forced = now - chore.due > MAX_CHORE_DELAY_NS
+            if forced or self.has_room(CHORE_MARGIN * chore.longest):
                 chore.do(self._clock, forced)
                 return True
             chore.put_off()
@@ -210,19 +206,19 @@ class ControlLoop:
 
 
 class DeferredLog:
-    """Lines that are logged between cycles: a call costs an append; beyond WAITING of them the oldest are lost, which
-    is said in their place.
+    """Lines that are logged between cycles: a call costs an append; beyond MAX_LOG_LINES of them the oldest are lost,
+    which is said in their place.
 
     write  function that logs a line; it gets what the call got: level, text
     """
 
     def __init__(self, write):
-        self._write, self._lines = write, deque(maxlen=WAITING)
+        self._write, self._lines = write, deque(maxlen=MAX_LOG_LINES)
         self.lost = 0
 
     def __call__(self, *line):
         """Keep a line."""
-        self.lost += len(self._lines) == WAITING
+        self.lost += len(self._lines) == MAX_LOG_LINES
         self._lines.append(line)
 
     def flush(self):

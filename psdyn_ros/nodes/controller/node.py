@@ -44,15 +44,15 @@ from ..runtime.lifecycle import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
 from ..runtime.rejection_log import Rejections, brief
 from . import setup as controller_setup
 from .follow_joint_trajectory import TrajectoryAction
-from .loop import SILENCE, ControlLoop, DeferredLog
+from .loop import MAX_SILENCE_PERIODS, ControlLoop, DeferredLog
 from .parameters import PARAMETERS, Gains
 from .publisher_monitor import PublisherMonitor
 from .publishers import ControllerDiagnostics, ControllerOutputs
 from .subscribers import ControllerInputs
 from .trajectory_validation import TrajectoryChecks
 
-LOOK_S = 1.0                        # between two looks at who else publishes
-LOOK_AFTER_DOUBT_NS = SECOND // 20  # the same when what is measured contradicts itself
+GRAPH_CHECK_PERIOD_S = 1.0          # between two checks of who else publishes
+MIN_GRAPH_CHECK_PERIOD_NS = SECOND // 20    # the same after a state that contradicts itself
 FLUSH_S = 0.01                      # between two lines of the log
 STOP_OVERTIME_NS = SECOND           # beyond the declared time of a stop, after which it is given up
 DELIVERY_S = 0.05                   # that receivers have to acknowledge the last output
@@ -85,8 +85,8 @@ class Controller:
         self._autostart = Autostart(node) if p.autostart else None
         if not p.autostart:
             node.get_logger().info(f'waiting for `ros2 lifecycle set {node.get_fully_qualified_name()} configure`')
-        node.add_on_set_parameters_callback(self._judge)
-        node.add_post_set_parameters_callback(self._take)
+        node.add_on_set_parameters_callback(self._validate_parameters)
+        node.add_post_set_parameters_callback(self._apply_gains)
 
     @property
     def loop(self):
@@ -146,7 +146,7 @@ class Controller:
 
     def activate(self):
         """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""
-        self._look_around()
+        self._check_publishers()
         self._core.activate(*both_clocks(self._now))
         self._restart_loop()
 
@@ -221,8 +221,8 @@ class Controller:
         loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
         loop.chore(self._publish_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
-        self._looking = loop.chore(self._look_around, LOOK_S)
-        loop.chore(self._collect_garbage, LOOK_S)
+        self._publisher_check = loop.chore(self._check_publishers, GRAPH_CHECK_PERIOD_S)
+        loop.chore(self._collect_garbage, GRAPH_CHECK_PERIOD_S)
         loop.chore(self._lines.flush, FLUSH_S)
         loop.chore(self._check_trajectory, 0.0)
 
@@ -277,7 +277,7 @@ class Controller:
         output = core.step(*both_clocks(self._now), measured)
         if measured is not None and core.refused:
             self._rejections.add('joint_states', core.refused, began)
-            self._looking.hasten(LOOK_AFTER_DOUBT_NS)     # perhaps another node publishes states
+            self._publisher_check.hasten(MIN_GRAPH_CHECK_PERIOD_NS)     # perhaps another node publishes states
         if output is None:
             return
         computed = time.monotonic_ns()
@@ -295,17 +295,17 @@ class Controller:
         A step that repeats an answer would count its period twice where /clock is ahead of the state.
         """
         return (self._p.trigger == 'state' and self._setup.config.simulated_time and now - self._last_step < IDLE_NS
-                and self._now() - self._core.inputs.stamp < SILENCE * self._loop.period)
+                and self._now() - self._core.inputs.stamp < MAX_SILENCE_PERIODS * self._loop.period)
 
-    def _look_around(self):
+    def _check_publishers(self):
         """See who else publishes; 0.1 ms for each topic."""
         now = time.monotonic_ns()
         for row, monitor in self._publisher_monitors:
             conflicts = monitor.conflicts()
             self._core.report(now, row, Result.FAIL if conflicts else Result.PASS, conflicts)
-        self._look_for_receivers()
+        self._check_subscribers()
 
-    def _look_for_receivers(self):
+    def _check_subscribers(self):
         """See whether somebody receives the commands; the log says so when that changes."""
         topics = self._outputs.command_topics
         received = any(map(self._node.count_subscribers, topics))
@@ -358,7 +358,7 @@ class Controller:
         unreachable = isinstance(error, UnreachableError)
         self._inputs.reject('joint_trajectory', error, 'reference_unreachable' if unreachable else 'reference_rejected')
 
-    def _judge(self, given):
+    def _validate_parameters(self, given):
         for parameter in given:
             reason = self._rejection_reason(parameter)
             if reason:
@@ -383,7 +383,7 @@ class Controller:
             return str(error)
         return ''
 
-    def _take(self, given):
+    def _apply_gains(self, given):
         if self._gains is not None and any(parameter.name.startswith('gains.') for parameter in given):
             self._gains.take()
 

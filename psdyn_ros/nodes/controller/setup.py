@@ -2,11 +2,9 @@
 
 from typing import NamedTuple
 
-from ...control.core.assembly import ControllerConfig, command_interfaces
+from ...control.core.assembly import ControllerConfig
 from ...control.laws.registry import LAWS
-from ...control.safety.declaration_checks import check_safety
 from ...model.parameters.hydraulics import read_hydraulics
-from ...model.parameters.safety import read_safety
 from ...model.units import SECOND
 from ..runtime import parameters
 from ..runtime.parameters import ParameterError
@@ -37,22 +35,19 @@ def build(node, p):
     law = LAWS[p.law]
     if 'hydraulics' in law.needs and hydraulics is None:
         raise ParameterError(f"parameter law: '{p.law}' commands valves and needs the parameter hydraulics")
-    interfaces = command_interfaces(p.law, machine, hydraulics, _chosen_interfaces(node, machine, hydraulics))
     if not p.safety:
         raise ParameterError('parameter safety: empty; expected the file that declares safe outputs and limits of '
                              f"'{machine.name}', since they have no default")
-    supply = None if hydraulics is None else hydraulics.supply.pressure
-    declaration = read_safety(p.safety, machine.actuators, interfaces, machine.limits, supply)
-    check_safety(declaration, machine, hydraulics)
     for name in law.parameters:
         if not hasattr(p, name):
             raise ParameterError(f"law '{p.law}': it asks for the parameter '{name}', which this node does not have")
     options = {option: getattr(p, name) for name, option in law.parameters.items()}
-    config = ControllerConfig(
-        machine, declaration, p.law, hydraulics, p.rate, options,
-        emergency_stop=p.emergency_stop == 'required', feedforward_ramp=p.feedforward_ramp,
-        passive_states=p.passive_states, swing_shaper=p.swing_shaper, swing_damping=p.swing_damping,
-        overrun_share=p.overrun_share, simulated_time=node.get_parameter('use_sim_time').value)
+    config = ControllerConfig.of_machine(
+        machine, hydraulics, safety=p.safety, law=p.law, interfaces=_chosen_interfaces(node, machine, hydraulics),
+        rate=p.rate, law_options=options, emergency_stop=p.emergency_stop == 'required',
+        feedforward_ramp=p.feedforward_ramp, passive_states=p.passive_states, swing_shaper=p.swing_shaper,
+        swing_damping=p.swing_damping, overrun_share=p.overrun_share,
+        simulated_time=node.get_parameter('use_sim_time').value)
     return ControllerSetup(config, description, (p.pressure_source, p.pressure_topic), round(p.port_timeout * SECOND))
 
 

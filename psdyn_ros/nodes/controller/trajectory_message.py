@@ -14,8 +14,8 @@ from ...model.units import SECOND
 from ..messages.conversions import MessageError
 
 LITTLE_ENDIAN = b'\x00\x01'
-MOST_BYTES = 8 * 1024 * 1024
-MOST_NAMES = 1000
+MAX_BYTES = 8 * 1024 * 1024
+MAX_NAMES = 1000
 LONGEST_NAME = 1000     # bytes, of the frame too
 FIELDS = ('positions', 'velocities', 'accelerations', 'effort')
 HEAD = 4                # bytes of encapsulation, from where alignment counts
@@ -36,8 +36,8 @@ class SerializedTrajectory:
 
     def __init__(self, data):
         data = bytes(data)
-        if len(data) > MOST_BYTES:
-            raise MessageError(f'{len(data)} bytes, at most {MOST_BYTES} are read')
+        if len(data) > MAX_BYTES:
+            raise MessageError(f'{len(data)} bytes, at most {MAX_BYTES} are read')
         if data[:2] != LITTLE_ENDIAN:
             raise MessageError(f'encapsulation {data[:2].hex()}: expected little-endian CDR')
         self._data = memoryview(data)[HEAD:]
@@ -54,13 +54,13 @@ class SerializedTrajectory:
         self._place = 8
         self._text()        # the frame
         count = self._number()
-        if count > MOST_NAMES:
-            raise MessageError(f'{count} joint names, at most {MOST_NAMES} are read')
+        if count > MAX_NAMES:
+            raise MessageError(f'{count} joint names, at most {MAX_NAMES} are read')
         self._names = tuple(self._text() for _ in range(count))
         self._points = self._number()
         if self._points > MAX_WAYPOINTS:
             raise MessageError(f'the trajectory has {self._points} points, at most {MAX_WAYPOINTS} are taken')
-        if not 0 < count <= MOST_NAMES or not self._points:
+        if not 0 < count <= MAX_NAMES or not self._points:
             self._columns = {}
             return
         self._doubles = struct.Struct(f'<{count}d').unpack_from

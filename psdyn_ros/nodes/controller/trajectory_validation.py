@@ -1,4 +1,4 @@
-"""A trajectory is read and checked in slices between control cycles; the newest one counts."""
+"""Reads and validates a trajectory in slices between control cycles; the newest one counts."""
 
 from ...control.reference.trajectory import TrajectoryError
 from ...model.errors import PsdynError
@@ -7,16 +7,16 @@ SHARE = 0.2         # of a period that a slice may take
 
 
 class TrajectoryChecks:
-    """Lets a core consider one trajectory at a time, and accept it when it has passed.
+    """Reads and validates one trajectory at a time, and has the core execute it where it is valid.
 
     core    `ControlCore`
     rate    Hz of its cycles
     refuse  called with the error of a trajectory that cannot be followed
-    say     called with (level, text)
+    log     called with (level, text)
     """
 
-    def __init__(self, core, rate, refuse, say):
-        self._core, self._budget, self._refuse, self._say = core, SHARE / rate, refuse, say
+    def __init__(self, core, rate, refuse, log):
+        self._core, self._budget, self._refuse, self._log = core, SHARE / rate, refuse, log
         self._reader = self._validated = self._waypoints = None
         self._on_end = self._report
 
@@ -65,7 +65,7 @@ class TrajectoryChecks:
             self._end(error)
             return
         times = self._waypoints.times
-        self._say('info', f'following {times.size} points over {times[-1]:.3g} s')
+        self._log('info', f'following {times.size} points over {times[-1]:.3g} s')
         self._end(None)
 
     def forget(self):

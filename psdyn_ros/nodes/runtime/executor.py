@@ -68,7 +68,7 @@ def run(name, build, args=None, make=plain_node):
         node = make(name, automatically_declare_parameters_from_overrides=True)
         work = build(node)      # held here: the node itself keeps callbacks only
         services = ParameterService(node) if make is plain_node and _offers_parameters(node) else None
-        signals.gentle = True
+        signals.node = node
         gc.collect()
         gc.freeze()             # what lives as long as the process is no longer searched for garbage
         _serve(node, work, lambda: signals.received)
@@ -105,14 +105,17 @@ def _serve(node, work, stopped):
 
 
 class _Signals:
-    """SIGINT and SIGTERM: they interrupt the start-up, and are noted (`gentle`) once callbacks may be in progress."""
+    """SIGINT and SIGTERM: noted where a `node` is served, which ends in order; else they interrupt what is done.
+
+    A node that configures commands nothing, and may compile for minutes: it is interrupted too.
+    """
 
     def __init__(self):
-        self.gentle = self.received = False
+        self.node, self.received = None, False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._take)
 
     def _take(self, number, frame):
         self.received = True
-        if not self.gentle:
+        if self.node is None or getattr(self.node, 'configuring', False):
             raise KeyboardInterrupt

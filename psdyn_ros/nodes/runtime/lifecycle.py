@@ -41,7 +41,7 @@ class ManagedNode(LifecycleNode):
     def __init__(self, name, **options):
         self.work = self.failure = None
         self.says_refusals = True       # in its log
-        self.lifecycle, self.refusal = UNCONFIGURED, ''
+        self.lifecycle, self.refusal, self.configuring = UNCONFIGURED, '', False
         # whether there are any is a parameter itself, which is known only when the node is made
         super().__init__(name, start_parameter_services=False, **options)
         self.parameter_service = None
@@ -105,6 +105,7 @@ class ManagedNode(LifecycleNode):
         return TransitionCallbackReturn.FAILURE
 
     def _do(self, transition):
+        self.configuring = transition == 'configure'
         try:
             getattr(self.work, transition)()
         except PsdynError as error:
@@ -112,9 +113,11 @@ class ManagedNode(LifecycleNode):
                 self.get_logger().error(f'{transition}: {error}')
             self.refusal = str(error)
             return TransitionCallbackReturn.FAILURE
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             self.failure = error
             return TransitionCallbackReturn.ERROR
+        finally:
+            self.configuring = False
         self.lifecycle, self.refusal = AFTER[transition], ''
         return TransitionCallbackReturn.SUCCESS
 

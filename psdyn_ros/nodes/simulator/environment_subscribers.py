@@ -14,7 +14,7 @@ from ..messages.base_motion import BaseInputs, three
 from ..messages.conversions import MessageError, check_lengths, stamp_to_ns
 from ..runtime.qos import LATEST
 
-MOST_FORCE = 1e7        # N or N m; beyond it is no wrench on a machine
+MAX_FORCE = 1e7         # N or N m; beyond it is no wrench on a machine
 
 
 class PlantEnvironment:
@@ -92,7 +92,7 @@ class PlantEnvironment:
             raise MessageError('frame_id is empty; expected the link that the wrench acts on, or set tool_link')
         find_link(self._machine, link)
         force, moment = (vector(what, three(getattr(msg.wrench, what)), 3) for what in ('force', 'torque'))
-        if max(abs(force).max(), abs(moment).max()) > MOST_FORCE:
+        if max(abs(force).max(), abs(moment).max()) > MAX_FORCE:
             raise StateError(f'wrench of {abs(force).max():.3g} N, {abs(moment).max():.3g} N m is absurd')
         self._wrenches[link], self._wrench_came[link] = (force, moment), self._now()
         self._stale.pop(f'tool wrench on {link}', None)

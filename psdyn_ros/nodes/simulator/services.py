@@ -2,7 +2,7 @@
 
 from std_srvs.srv import SetBool, Trigger
 
-MOST_STEPS = 10_000     # in one call; a service keeps everything else waiting
+MAX_STEPS = 10_000      # in one call; a service keeps everything else waiting
 
 
 class SimulationServices:
@@ -111,9 +111,9 @@ class SimulationInterfaces:
             state=bool(scope & self._scopes.SCOPE_STATE), time=bool(scope & self._scopes.SCOPE_TIME)))
 
     def _on_step(self, request, response):
-        if request.steps > MOST_STEPS:
+        if request.steps > MAX_STEPS:
             return self._answer(response, self._result.RESULT_OPERATION_FAILED,
-                                f'{request.steps} steps; at most {MOST_STEPS} in one call')
+                                f'{request.steps} steps; at most {MAX_STEPS} in one call')
         problem = self._simulation.step(request.steps)
         if not problem:
             self._stopped = False

@@ -20,7 +20,7 @@ from ..runtime.parameters import ParameterError
 from ..runtime.robot_description import load_machine
 from .parameters import command_modes, initial_positions
 
-MOST_HYDRAULICS = 256 * 1024    # bytes of the file
+MAX_HYDRAULICS = 256 * 1024     # bytes of the file
 
 
 class Setup(NamedTuple):
@@ -51,7 +51,7 @@ def build(node, p):
     start = np.concatenate([m.initial_position[:m.nx - len(joints)], joints])
     given = parameters.below(node, 'external_forces')
     source = Machine(m.machine.description.text, joint_positions(p.assembly, 'parameter assembly'), p.loops_file,
-                     p.allow_unphysical, read_text(p.hydraulics, MOST_HYDRAULICS) if p.hydraulics else '', given)
+                     p.allow_unphysical, read_text(p.hydraulics, MAX_HYDRAULICS) if p.hydraulics else '', given)
     make, modes, forces = _hydraulic(node, p, m, start, given) if p.hydraulics else _force_level(p, m, start, given)
     sensed = make()
     settings = read_sensors(p.sensors, channels_of(sensed), p.sensor_set, mountable(sensed)) if p.sensors else None

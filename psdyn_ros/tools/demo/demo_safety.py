@@ -5,15 +5,16 @@ import math
 
 import yaml
 
-from ...model.parameters.hydraulics import EFFORT, VALVE, read_hydraulics
-from ...model.parameters.safety import read_safety, recommended
+from ...control.core.assembly import ControllerConfig
+from ...model.parameters.hydraulics import read_hydraulics
+from ...model.parameters.safety import recommended
 from ...model.text_file import read_text
 
 # s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
 TIMEOUTS = {'degraded_misses': 10, 'stopping': 0.06, 'safe': 0.15}
 # that may be declared
 WIDEST_TIMEOUTS = {'degraded_misses': 20, 'stopping': 0.18, 'safe': 0.2, 'emergency_stop': 0.2}
-MOST_TEXT = 256 * 1024
+MAX_TEXT = 256 * 1024
 STOP = 2.5              # s in which a machine of somebody else stops from its rated speed; who knows its inertia
 FULL = 0.02             # s in which its commands go from nothing to all
 SHARE = 0.1             # of its range by which an actuator of it may be off its reference
@@ -21,7 +22,7 @@ WIDEST = 0.9            # of its range, for a law that is meant to be weak
 MARGIN = 0.01           # of its range before its limits
 SWING = 1.0             # m, rad and m/s, rad/s that a state of such a law may be off what was expected
 SPEEDS = {'overspeed': 2.0, 'speed_share': 1.0}     # the widest that may be declared
-MOST_EFFORT = 1e7       # N, N m where the URDF limits nothing
+MAX_EFFORT = 1e7        # N, N m where the URDF limits nothing
 
 
 def safety_text(manipulator, declared=None, *, weak=False, timeouts=TIMEOUTS):
@@ -31,7 +32,7 @@ def safety_text(manipulator, declared=None, *, weak=False, timeouts=TIMEOUTS):
     weak      whether the machine may be anywhere, and swing, since its law does not follow well
     timeouts  those that are not as declared
     """
-    contents = yaml.safe_load(read_text(declared, MOST_TEXT)) if declared else _made_up(manipulator)
+    contents = yaml.safe_load(read_text(declared, MAX_TEXT)) if declared else _made_up(manipulator)
     contents['timeouts'] = {**contents.get('timeouts', {}), **timeouts}
     # what stood once, under an anchor, may become different things
     actuators = contents['actuators'] = {name: copy.deepcopy(one) for name, one in contents['actuators'].items()}
@@ -50,14 +51,11 @@ def declared_safety(manipulator, declared=None, hydraulics=None, interfaces=None
 
     declared    as above
     hydraulics  path of those whose valves are commanded; None: efforts are
-    interfaces       {actuator: interface} of those that are commanded otherwise
+    interfaces  {actuator: interface} of those that are commanded otherwise
     """
     oil = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
-    cylinders, supply = (oil.cylinders, oil.supply.pressure) if oil else ((), None)
-    interfaces = [(interfaces or {}).get(name) or (VALVE if name in cylinders else EFFORT)
-                  for name in manipulator.actuators]
-    return read_safety(safety_text(manipulator, declared), manipulator.actuators, interfaces, manipulator.limits,
-                       supply)
+    return ControllerConfig.of_machine(manipulator, oil, safety=safety_text(manipulator, declared),
+                                       interfaces=interfaces).declaration
 
 
 def _spans(manipulator):
@@ -72,7 +70,7 @@ def _made_up(manipulator):
     actuators = {}
     limits = manipulator.limits
     for name, span, speed, effort in zip(manipulator.actuators, _spans(manipulator), limits.velocity, limits.effort):
-        effort = float(effort) if math.isfinite(effort) else MOST_EFFORT
+        effort = float(effort) if math.isfinite(effort) else MAX_EFFORT
         speed = _rated(speed)
         actuators[name] = {
             'safe_output': {'valve': 'neutral', 'velocity': 'neutral', 'effort': 'brake', 'pressure': 'brake'},

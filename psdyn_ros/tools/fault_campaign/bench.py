@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...api.load import load
-from ...control.core.assembly import ControllerConfig, assemble, command_interfaces
+from ...control.core.assembly import ControllerConfig, assemble
 from ...control.core.inputs import MeasuredState
 from ...control.monitors.oil_flow import FlowCheck
 from ...control.monitors.openings import OpeningCheck
@@ -16,7 +16,6 @@ from ...control.reference.trajectory import Waypoints
 from ...control.safety.fault_table import State
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
-from ...model.parameters.safety import read_safety
 from ...simulation.hydraulic_plant import HydraulicPlant
 from ...simulation.plant import Plant
 from ..studies.second_plant import SecondPlant, Sensors
@@ -88,7 +87,6 @@ class Machine(NamedTuple):
     """With them."""
     hydraulics: object
     declaration: object
-    interfaces: tuple
     plant: object
     rated: np.ndarray
     """(actuators,) speeds [m/s, rad/s]."""
@@ -119,10 +117,9 @@ def make_machine(level, name=None, plant='package', rate=RATE):
     name = name or ('loader_crane' if level == HANGING else 'hiab_xs031')
     law, level = LAW[level], 'valve' if level == PID else level
     urdf = find_machine(name)
-    m, period, hydraulics, supply = load(urdf), 1.0 / rate, None, None
+    m, period, hydraulics = load(urdf), 1.0 / rate, None
     if level == 'valve':
         hydraulics = read_hydraulics(find_config(f'{name}_hydraulics.yaml'), m.actuators)
-        supply = hydraulics.supply.pressure
     if plant == 'second':
         body = SecondPlant(urdf, hydraulics and find_config(f'{name}_hydraulics.yaml'), actuators=m.actuators, ttl=TTL,
                            sensors=Sensors())
@@ -131,10 +128,10 @@ def make_machine(level, name=None, plant='package', rate=RATE):
     else:
         body = Plant(m, period=period, command_timeout=TTL)
         body = DrivenPart(body) if m.underactuated else body
-    interfaces = command_interfaces(law, m, hydraulics)
-    declaration = read_safety(find_config(f'{name}_safety.yaml'), m.actuators, interfaces, m.limits, supply)
+    declaration = ControllerConfig.of_machine(m, hydraulics, safety=find_config(f'{name}_safety.yaml'), law=law,
+                                              rate=rate).declaration
     return Machine(level, law, rate, m.driven_machine, m, hydraulics, replace(declaration, probation=PROBATION),
-                   interfaces, body, np.array(m.limits.velocity, dtype=float))
+                   body, np.array(m.limits.velocity, dtype=float))
 
 
 class Bench:

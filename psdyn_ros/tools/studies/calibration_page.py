@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
 from .calibration_runs import CASES, HEALTHY, PAYLOAD
 
-MOST_SHOWN = 6.0            # standard errors
+MAX_SHOWN = 6.0             # standard errors
 COLOURS = BLUE, VERMILLION, GREEN
 HEAD = '''# How far verdicts can be trusted
 
@@ -163,12 +163,12 @@ def draw_causes(path, outcomes):
         rows = np.array([names.index(one.task.case) for one in chosen]) + 0.22 * (kinds.index(kind) - 1)
         off = np.array([one.deviation for one in chosen])
         known = np.isfinite(off)
-        axes.plot(np.clip(off[known], -MOST_SHOWN, MOST_SHOWN), rows[known], '.', color=color, markersize=5,
+        axes.plot(np.clip(off[known], -MAX_SHOWN, MAX_SHOWN), rows[known], '.', color=color, markersize=5,
                   label=kind, alpha=0.7)
-        axes.plot(np.full((~known).sum(), MOST_SHOWN + 0.4), rows[~known], 'x', color=color, markersize=5)
+        axes.plot(np.full((~known).sum(), MAX_SHOWN + 0.4), rows[~known], 'x', color=color, markersize=5)
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.invert_yaxis()
-    axes.set_xlim(-MOST_SHOWN - 0.3, MOST_SHOWN + 0.8)
+    axes.set_xlim(-MAX_SHOWN - 0.3, MAX_SHOWN + 0.8)
     axes.set_xlabel('(estimate - truth) / stated standard error')
     axes.legend(fontsize=9, frameon=False, ncols=len(kinds), loc='upper left', bbox_to_anchor=(0.0, 1.0 + 0.6 / len(
         names)))

@@ -50,13 +50,13 @@ MOTIONS, SEEDS = 20, 10
 SECONDS, LONG = 30.0, 50.0      # of a bag, and of one that is identified
 SHOWN = LAYOUTS[0], LAYOUTS[3], LAYOUTS[5]      # of bags with something wrong
 SHORT_CASES = HEALTHY, 'payload 30 kg more', 'offset of 3 bar at the tilt', 'pressures 8 ms late'
-MOST_FAILED = 0.005             # share of healthy bags
-MOST_DIFFERENT = 0.01           # share of comparisons of a machine with itself
+MAX_FAILED = 0.005              # share of healthy bags
+MAX_DIFFERENT = 0.01            # share of comparisons of a machine with itself
 LEAST_NAMED, LEAST_NEAR = 0.95, 0.9
 LEAST_BOTH = 0.8                # of pairs of causes
 COVERED = 0.9, 0.99             # of intervals of 95 %
-MOST_MASS = 0.005               # error of the payload, relative
-MOST_OFF = 1.5                  # factor of its stated error from the spread of its errors
+MAX_MASS = 0.005                # error of the payload, relative
+MAX_OFF = 1.5                   # factor of its stated error from the spread of its errors
 IDENTIFIED_SEEDS = 2            # draws of noise of each motion for the payload
 TAIL = 0.05                     # chance with which a share that meets its bound is called missed
 
@@ -266,7 +266,7 @@ def judged(results):
     wrong = [one for one in results.outcomes if one.task.case != HEALTHY]
     others, pairs = ([one for one in wrong if bool(CASES[one.task.case].also) == two] for two in (False, True))
     tables = {'Healthy bags that fail': [
-        _at_most(layout.name, sum(one.verdict == FAIL for one in part), len(part), MOST_FAILED)
+        _at_most(layout.name, sum(one.verdict == FAIL for one in part), len(part), MAX_FAILED)
         for layout, part in _grouped(healthy, lambda one: one.task.layout)]}
     tables['First cause is the right one'] = [
         _at_least(name, sum(one.named for one in part), len(part), LEAST_NAMED)
@@ -285,17 +285,17 @@ def judged(results):
         tables[title] = [_within(layout.name, *_covered(bags)) for layout, bags in _grouped(
             [one for one in part if one.delays], lambda one: one.task.layout)]
     tables['Comparisons of a machine with itself that are not SAME'] = [
-        _at_most(what, sum(verdict != SAME for _, verdict in part), len(part), MOST_DIFFERENT)
+        _at_most(what, sum(verdict != SAME for _, verdict in part), len(part), MAX_DIFFERENT)
         for what, part in _grouped(results.comparisons, lambda one: one[0])]
     errors = np.array(results.identified).reshape(-1, 2)
-    near = int((np.abs(errors[:, 0]) <= MOST_MASS * PAYLOAD).sum())
+    near = int((np.abs(errors[:, 0]) <= MAX_MASS * PAYLOAD).sum())
     off = stated_off(errors) if len(errors) else math.nan
     tables['Identified payload'] = [
-        _at_least(f'within {100.0 * MOST_MASS:g} % of {PAYLOAD:g} kg', near, len(errors), 1.0),
+        _at_least(f'within {100.0 * MAX_MASS:g} % of {PAYLOAD:g} kg', near, len(errors), 1.0),
         _at_least('within two of the stated errors', int((np.abs(errors[:, 0]) <= 2.0 * errors[:, 1]).sum()),
                   len(errors), LEAST_NEAR),
-        Row(f'stated error within a factor of {MOST_OFF:g} of the rms error', int(1.0 / MOST_OFF <= off <= MOST_OFF),
-            int(len(errors) > 0), 'yes', 1.0 / MOST_OFF <= off <= MOST_OFF, _off_by_more(off, len(errors)))]
+        Row(f'stated error within a factor of {MAX_OFF:g} of the rms error', int(1.0 / MAX_OFF <= off <= MAX_OFF),
+            int(len(errors) > 0), 'yes', 1.0 / MAX_OFF <= off <= MAX_OFF, _off_by_more(off, len(errors)))]
     return tables
 
 
@@ -312,7 +312,7 @@ def _off_by_more(off, count):
         return False
     # count times (rms / truth)^2 has that distribution
     least, most = np.sqrt(chi2.ppf((TAIL, 1.0 - TAIL), count) / count)
-    return not 1.0 / (MOST_OFF * most) <= off <= MOST_OFF / least
+    return not 1.0 / (MAX_OFF * most) <= off <= MAX_OFF / least
 
 
 def _grouped(items, key):

@@ -106,7 +106,6 @@ class OnDemand:
     def __init__(self, node, work, running=False):
         self._work, self._running = work, running
         self._settled = None        # number of cycles from which on they are recorded anew
-        self._timed = None          # the core of a controller in which mathematics takes its own time
         node.create_service(SetBool, '~/run', self._run)
         node.create_service(SetBool, '~/record', self._record)
 
@@ -142,7 +141,6 @@ class OnDemand:
 
     def _record(self, request, response):
         loop = self._work.loop
-        self._time_mathematics()
         if request.data and self._running:
             self._settled = loop.records.cycles + SETTLING
         elif request.data:
@@ -152,27 +150,6 @@ class OnDemand:
                                            'measures': [measure._asdict() for measure in self._work.measures]})
         response.success = True
         return response
-
-    def _time_mathematics(self):
-        core = getattr(self._work, 'core', None)
-        if core is not None and core is not self._timed:
-            self._timed = core
-            if core.law.kernel is None:
-                core.law.update = self._timing(core.law.update)
-            else:
-                core.law.kernel = self._timing(core.law.kernel)
-            core.gate.filter_command = self._timing(core.gate.filter_command)
-
-    def _timing(self, function):
-        """The function, whose time the loop records."""
-        work, clock = self._work, time.perf_counter_ns
-
-        def timed(*arguments):
-            began = clock()
-            result = function(*arguments)
-            work.loop.computed(clock() - began)
-            return result
-        return timed
 
 
 def burn():

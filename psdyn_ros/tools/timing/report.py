@@ -26,7 +26,7 @@ PAGE = (
     'that only sleeps, one that only echoes messages and the controller of the crane on its valves take turns, each in '
     'a process of its own, over DDS, in the same minutes. With the trigger `timer` the age of the input depends on the '
     'phase between states and slots.', '')
-PARTS = ('execution', 'computation', 'mathematics', 'publishing')
+PARTS = ('execution', 'computation', 'publishing')
 
 
 class Check(NamedTuple):

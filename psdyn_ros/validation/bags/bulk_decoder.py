@@ -17,8 +17,8 @@ from .mcap_recovery import UNREADABLE
 JOINT_STATE, TRAJECTORY, PRESSURE, ARRAY = (
     'sensor_msgs/msg/JointState', 'trajectory_msgs/msg/JointTrajectory', 'sensor_msgs/msg/FluidPressure',
     'std_msgs/msg/Float64MultiArray')
-MOST_LAYOUTS = 16           # of one topic
-MOST_NAMES = 4096
+MAX_LAYOUTS = 16            # of one topic
+MAX_NAMES = 4096
 MOST = 1e15                 # beyond it no number is meant: it counts as one that is not finite
 LITTLE_ENDIAN = b'\x00\x01'
 # type -> {field of Rows: where it is in the message}; the first name is that of the names
@@ -155,7 +155,7 @@ def _names(message, msgtype):
         return (message.header.frame_id,)
     else:
         return tuple(dim.label for dim in message.layout.dim)
-    if len(names) > MOST_NAMES or len(set(names)) != len(names):
+    if len(names) > MAX_NAMES or len(set(names)) != len(names):
         raise Malformed('a joint is named twice, or there are too many')
     return names
 
@@ -256,7 +256,7 @@ class Decoder:
         except Exception:
             self.bad += 1
             return None
-        if raw[:2] == LITTLE_ENDIAN and sum(map(len, self._layouts.values())) < MOST_LAYOUTS:
+        if raw[:2] == LITTLE_ENDIAN and sum(map(len, self._layouts.values())) < MAX_LAYOUTS:
             try:
                 again = bytes(type_store().serialize_cdr(message, self._msgtype))
                 if raw.startswith(again):

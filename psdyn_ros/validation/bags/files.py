@@ -11,10 +11,10 @@ from .recording import BagError
 
 METADATA = 'metadata.yaml'
 INFORMATION = 'rosbag2_bagfile_information'
-MOST_METADATA = 4 << 20         # bytes
-MOST_FILES = 10_000
-MOST_RATIO = 1000               # that a whole file may grow by when it is decompressed, beyond MOST_GROWTH
-MOST_GROWTH = 64 << 20          # bytes
+MAX_METADATA = 4 << 20          # bytes
+MAX_FILES = 10_000
+MAX_RATIO = 1000                 # that a whole file may grow by when it is decompressed, beyond MAX_GROWTH
+MAX_GROWTH = 64 << 20           # bytes
 SHARE_OF_DISK = 0.5             # of what is free, for files decompressed
 PIECE = 1 << 20                 # bytes that are decompressed at once
 FORMATS = {'.mcap': 'mcap', '.db3': 'sqlite3'}
@@ -96,8 +96,8 @@ def _number(file):
 
 def _described(path, metadata):
     metadata = _inside(path, METADATA)
-    if metadata.stat().st_size > MOST_METADATA:
-        raise BagError(f"bag '{path}': {METADATA} has more than {MOST_METADATA} bytes")
+    if metadata.stat().st_size > MAX_METADATA:
+        raise BagError(f"bag '{path}': {METADATA} has more than {MAX_METADATA} bytes")
     try:
         text = metadata.read_text(encoding='utf-8')
         content = plain_contents(METADATA, text, aliases=True)
@@ -109,8 +109,8 @@ def _described(path, metadata):
     if storage not in FORMATS.values():
         raise BagError(f"bag '{path}': storage '{shorten(storage)}'; expected {' or '.join(FORMATS.values())}")
     names = _field(path, information, 'relative_file_paths', list)
-    if not 0 < len(names) <= MOST_FILES:
-        raise BagError(f"bag '{path}': {METADATA} names {len(names)} files; expected 1 to {MOST_FILES}")
+    if not 0 < len(names) <= MAX_FILES:
+        raise BagError(f"bag '{path}': {METADATA} names {len(names)} files; expected 1 to {MAX_FILES}")
     files = tuple(_inside(path, name) for name in names)
     messages = information.get('message_count')
     messages = messages if isinstance(messages, int) and 0 <= messages < 2 ** 62 else None
@@ -203,7 +203,7 @@ class Decompressed:
 def _decompress(path, target):
     import zstandard
 
-    most = min(MOST_RATIO * path.stat().st_size + MOST_GROWTH,
+    most = min(MAX_RATIO * path.stat().st_size + MAX_GROWTH,
                int(SHARE_OF_DISK * shutil.disk_usage(target.parent).free))
     written = 0
     try:

@@ -7,7 +7,7 @@ from ...model.errors import ModelError
 from .files import FORMATS, METADATA
 
 DEPTH = 6                   # folders below the one given in which bags are looked for
-MOST_BAGS = 100_000
+MAX_BAGS = 100_000
 
 
 def is_collection(path):
@@ -21,7 +21,7 @@ def find_bags(paths):
 
     A folder is a bag where it has metadata, or nothing but files of one recording.  Symbolic links below a folder are
     not followed; what does not exist is kept, since it is somebody's bag that cannot be read.  Raises ModelError where
-    a folder has no bag down to DEPTH folders below, or more than MOST_BAGS.
+    a folder has no bag down to DEPTH folders below, or more than MAX_BAGS.
     """
     found = {}
     for path in map(Path, paths):
@@ -33,8 +33,8 @@ def find_bags(paths):
                              f'{DEPTH} folders below')
         for bag in bags:
             found.setdefault(os.path.realpath(bag), os.path.abspath(bag))
-        if len(found) > MOST_BAGS:
-            raise ModelError(f"'{path}' has more than {MOST_BAGS} bags")
+        if len(found) > MAX_BAGS:
+            raise ModelError(f"'{path}' has more than {MAX_BAGS} bags")
     return tuple(found.values())
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from .recording import BagError
 
 MAGIC = b'\x89MCAP0\r\n'
-MOST_RECORD = 64 << 20          # bytes that a record which is read may have
-MOST_CHUNK = 256 << 20          # bytes of a chunk decompressed
+MAX_RECORD = 64 << 20           # bytes that a record which is read may have
+MAX_CHUNK = 256 << 20           # bytes of a chunk decompressed
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, ATTACHMENT = 1, 2, 3, 4, 5, 6, 9
 PLAIN = None                    # in place of a compression: records outside of chunks
 RECORD = struct.Struct('<BQ')
@@ -96,9 +96,9 @@ def chunk_span(file, offset, length, counts):
 
 
 def decompressed(data, compression, full, crc):
-    """The data of a chunk, whose size decompressed must be as declared and at most MOST_CHUNK; Damage."""
-    if full > MOST_CHUNK:
-        raise Damage(f'a chunk of {full} bytes decompressed; expected {MOST_CHUNK} at most')
+    """The data of a chunk, whose size decompressed must be as declared and at most MAX_CHUNK; Damage."""
+    if full > MAX_CHUNK:
+        raise Damage(f'a chunk of {full} bytes decompressed; expected {MAX_CHUNK} at most')
     if compression == 'zstd':
         data = _from_zstd(data, full)
     elif compression == 'lz4':
@@ -138,8 +138,8 @@ def _from_lz4(data, most):
 
 def read_span(file, span):
     """The records of a span of an open file; Damage."""
-    if span.size > MOST_RECORD:
-        raise Damage(f'a record of {span.size} bytes; expected {MOST_RECORD} at most')
+    if span.size > MAX_RECORD:
+        raise Damage(f'a record of {span.size} bytes; expected {MAX_RECORD} at most')
     file.seek(span.first)
     data = file.read(span.size)
     if len(data) != span.size:
@@ -213,7 +213,7 @@ def is_whole(file):
         file.seek(position)
         code, length = RECORD.unpack(file.read(RECORD.size))
         if code in (0, MESSAGE) or position + RECORD.size + length > size or (
-                code != ATTACHMENT and length > MOST_RECORD):
+                code != ATTACHMENT and length > MAX_RECORD):
             return None
         if code == FOOTER:
             file.seek(-FOOTER_AND_MAGIC, 2)
@@ -232,7 +232,7 @@ def _summary_fits(file, summary, footer, crc):
     size = footer + RECORD.size + 16 - summary      # it covers the footer up to itself
     if not crc:
         return True
-    if size > MOST_RECORD:
+    if size > MAX_RECORD:
         return False
     file.seek(summary)
     return zlib.crc32(file.read(size)) == crc

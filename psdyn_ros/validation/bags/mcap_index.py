@@ -2,7 +2,7 @@
 
 from ...model.errors import shorten
 from .mcap_chunks import Damage, chunk_span, is_whole, profile
-from .mcap_recovery import MOST_SCHEMA, READABLE, UNREADABLE, Channel, McapIndex, scan
+from .mcap_recovery import MAX_SCHEMA, READABLE, UNREADABLE, Channel, McapIndex, scan
 from .recording import BagError
 
 EMPTY_PROFILE = ('', 'ros2')
@@ -29,7 +29,7 @@ def _by_rosbags(file, chunks):
             listed = {chunk.chunk_start_offset: chunk for chunk in storage.chunks}
             if sorted(listed) != chunks or not storage.statistics or not storage.schemas:
                 return None
-            channels = {one.id: Channel(one.topic, one.msgtype, one.msgdef.data[:MOST_SCHEMA],
+            channels = {one.id: Channel(one.topic, one.msgtype, one.msgdef.data[:MAX_SCHEMA],
                                         DIALECTS.get(one.msgdef.format.name, '')
                                         if one.ext.serialization_format in READABLE else UNREADABLE)
                         for one in reader.connections}

@@ -9,7 +9,7 @@ from ...model.errors import shorten
 from .mcap_chunks import (
     CHANNEL,
     CHUNK_HEAD,
-    MOST_RECORD,
+    MAX_RECORD,
     PLAIN,
     RECORD,
     SCHEMA,
@@ -21,9 +21,9 @@ from .mcap_chunks import (
 )
 
 MESSAGE_BEGINS = 31             # bytes from the begin of a message's record to the message
-MOST_PLAIN = 1 << 20            # bytes of records outside of chunks that are read at once
-MOST_CHANNELS = 1 << 16
-MOST_SCHEMA = 1 << 18           # characters
+MAX_PLAIN = 1 << 20             # bytes of records outside of chunks that are read at once
+MAX_CHANNELS = 1 << 16
+MAX_SCHEMA = 1 << 18            # characters
 READABLE = {'cdr'}
 UNREADABLE = 'unreadable'
 
@@ -92,7 +92,7 @@ def scan(file):
     from mcap.stream_reader import CRCValidationError, StreamReader
 
     file.seek(0)
-    stream = _Measured(file, MOST_RECORD)
+    stream = _Measured(file, MAX_RECORD)
     found = _Found()
     good, reason = 0, ''
     end = file.seek(0, 2)
@@ -104,7 +104,7 @@ def scan(file):
         started = False
         while True:
             reader = StreamReader(stream, skip_magic=started, emit_chunks=True, validate_crcs=True,
-                                  record_size_limit=MOST_RECORD)
+                                  record_size_limit=MAX_RECORD)
             started = True
             try:
                 yield from reader.records
@@ -153,14 +153,14 @@ class _Found:
 
     def schema(self, record):
         """Keep the definition of a kind of message."""
-        if len(self._schemas) < MOST_CHANNELS:
+        if len(self._schemas) < MAX_CHANNELS:
             self._schemas[record.id] = record
 
     def channel(self, record):
         """Keep what a channel is about; the first definition stands."""
         schema = self._schemas.get(record.schema_id)
         name, text, dialect = ('', '', '') if schema is None else (
-            schema.name, schema.data[:MOST_SCHEMA].decode('utf-8', 'replace'), schema.encoding)
+            schema.name, schema.data[:MAX_SCHEMA].decode('utf-8', 'replace'), schema.encoding)
         if record.message_encoding not in READABLE:
             dialect = UNREADABLE
         self.channels.setdefault(record.id, Channel(record.topic, name, text, dialect))
@@ -185,7 +185,7 @@ class _Found:
     def too_large(self, length):
         """Note a record that is passed over."""
         self.flush()
-        self._damaged.append((RECORD.size + length, f'a record of {length} bytes; expected {MOST_RECORD} at most'))
+        self._damaged.append((RECORD.size + length, f'a record of {length} bytes; expected {MAX_RECORD} at most'))
 
     def _definitions(self, data):
         """Take schemas and channels from within a chunk."""
@@ -206,7 +206,7 @@ class _Found:
         if size != len(record.data):
             return
         first, end, log = where - MESSAGE_BEGINS, where + size, record.log_time
-        if self._plain and end - self._plain[0] > MOST_PLAIN:
+        if self._plain and end - self._plain[0] > MAX_PLAIN:
             self.flush()
         if self._plain is None:
             self._plain = [first, end, log, log, {}]

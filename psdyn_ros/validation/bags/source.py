@@ -11,17 +11,17 @@ import numpy as np
 from ...model.errors import shorten
 from ...model.units import SECOND
 from .files import BY_URI, EACH_MESSAGE, WHOLE_FILE, Decompressed, Linked, find_files
-from .mcap_chunks import MOST_RECORD, Damage, Packet, decompressed, join, message_rows, read_span
+from .mcap_chunks import MAX_RECORD, Damage, Packet, decompressed, join, message_rows, read_span
 from .mcap_index import mcap_index
 from .mcap_recovery import UNREADABLE, Channel, Lost
 from .recording import BagError
 
 DAY = 86_400 * SECOND
-MOST_ABSURD = 0.01          # share of absurd messages beyond which no verdict holds
+MAX_ABSURD = 0.01           # share of absurd messages beyond which no verdict holds
 ROWS = 4096                 # messages that are read from a database at once
 LATEST = np.iinfo(np.int64).max
 LOOK_AHEAD = 8              # chunks whose messages may be earlier than those of the one before
-MOST_WAITING = 32 << 20     # bytes of messages that wait for earlier ones
+MAX_WAITING = 32 << 20      # bytes of messages that wait for earlier ones
 
 
 class TopicInfo(NamedTuple):
@@ -152,9 +152,9 @@ class BagSource:
     def invalid(self):
         """Why no verdict about what was read so far would hold, '' where one would."""
         wrong = self.absurd + self.bad
-        if wrong > MOST_ABSURD * max(self.received, 1):
+        if wrong > MAX_ABSURD * max(self.received, 1):
             return (f'{wrong} of {self.received} messages are unusable ({self.absurd} received at absurd times, '
-                    f'{self.bad} that cannot be decoded); at most {MOST_ABSURD:.0%} may be')
+                    f'{self.bad} that cannot be decoded); at most {MAX_ABSURD:.0%} may be')
         return ''
 
     def note_loss(self, key, lost):
@@ -175,7 +175,7 @@ class BagSource:
     def packets(self, topics):
         """Yield `Packet`s of messages on these topics, each in the order of time and after the one before it.
 
-        Where parts of the bag overlap by more than MOST_WAITING bytes, they follow each other as recorded.
+        Where parts of the bag overlap by more than MAX_WAITING bytes, they follow each other as recorded.
         """
         wanted = {topic: self.number(topic) for topic in topics}
         self.received = self.absurd = self.bad = 0
@@ -204,7 +204,7 @@ class BagSource:
                 if len(waiting):
                     packet = join([waiting, packet])
                 early = packet.received < until
-                if early.all() or len(packet.data) > MOST_WAITING:
+                if early.all() or len(packet.data) > MAX_WAITING:
                     waiting = join([])
                 elif early.any():
                     waiting, packet = _compact(packet.rows(~early)), packet.rows(early)
@@ -345,7 +345,7 @@ class _Rows:
         try:
             for connection, when, message in islice(self._messages, most):
                 taken += 1
-                if not isinstance(when, int) or not isinstance(message, bytes) or len(message) > MOST_RECORD:
+                if not isinstance(when, int) or not isinstance(message, bytes) or len(message) > MAX_RECORD:
                     self.bad += 1
                     continue
                 try:
@@ -393,6 +393,6 @@ def _unpacked_message(message):
             return zstandard.ZstdDecompressor().decompress(message, max_output_size=1 << 20)
         except zstandard.ZstdError as error:
             raise Damage(str(error)) from None
-    if size > MOST_RECORD:
+    if size > MAX_RECORD:
         raise Damage(f'a message of {size} bytes')
     return decompressed(message, 'zstd', size, 0)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 REACH = 5.0                 # m from its link within which a payload is believed
-MOST_SHIFT = 1.0            # m of a centre of mass that is believed
-MOST_TILT = math.radians(30.0)
-MOST_GAIN = 0.5             # 1, error of areas and gains that is believed
-MOST_DELAY = 1.0            # s
+MAX_SHIFT = 1.0             # m of a centre of mass that is believed
+MAX_TILT = math.radians(30.0)
+MAX_GAIN = 0.5              # 1, error of areas and gains that is believed
+MAX_DELAY = 1.0             # s
 HELD = 0.6                  # periods of the states, half of one and some, by which efforts that are held come late
 LIKELY = 0.03               # of its range by which an encoder is off, before what explains as much is named instead
 EXACTLY = 1e-3              # to which a model at most describes efforts, so that these are not exchanged more exactly
@@ -71,7 +71,7 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
         # a step of an effort between two samples may be seen half a period before or after, and is where it is held
         return Wording(value, error, 's', f"efforts on '{about}' that come {shown(1e3 * abs(value), 1e3 * error)} ms "
                        f'{way} than the states',
-                       HELD * corrections.predictor.filter.period < abs(value) < MOST_DELAY)
+                       HELD * corrections.predictor.filter.period < abs(value) < MAX_DELAY)
     if kind in ('ports', 'exchanged'):
         error = math.hypot(error, EXACTLY)
     if kind == 'ports':
@@ -85,7 +85,7 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
         # of what it should say, not of what it says
         value, error = value / (1.0 - value), error / (1.0 - value) ** 2
         return Wording(value, error, '1', f"an encoder of '{about}' that says {_percent(value, error)} too {much}, in "
-                       'proportion to its position,', abs(value) < MOST_GAIN)
+                       'proportion to its position,', abs(value) < MAX_GAIN)
     if not corrections.by_pressure[axis]:
         return _effort(kind, about, value, error, effort_unit(corrections, axis))
     if kind == 'area':
@@ -93,7 +93,7 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
     if kind == 'bore':
         side = 'smaller' if value > 0.0 else 'larger'
         return Wording(-value, error, '1', f"areas of both ports of '{about}' that are {_percent(value, error)} {side} "
-                       'than the model says', abs(value) < MOST_GAIN)
+                       'than the model says', abs(value) < MAX_GAIN)
     return _pressure(kind, about, value, error, hydraulics.cylinders[about])
 
 
@@ -120,7 +120,7 @@ def _center(link, theta, covariance, mass):
     moved = ', '.join(f'{value / mass:.2f}' for value in theta)
     text = (f"a centre of mass of '{link}' ({mass:.4g} kg) that is ({moved}) m off, "
             f'{shown(size, error)} kg m of mass times distance,')
-    return Wording(size, error, 'kg m', text, size < MOST_SHIFT * mass)
+    return Wording(size, error, 'kg m', text, size < MAX_SHIFT * mass)
 
 
 def _length(theta, covariance):
@@ -140,7 +140,7 @@ def _tilt(theta, errors, covariance):
     size, error = _length(theta, covariance)
     x, y = (shown(math.degrees(value), math.degrees(one)) for value, one in zip(theta, errors))
     return Wording(size, error, 'rad', f'a base tilted by {shown(math.degrees(size), math.degrees(error))} degrees '
-                   f'({x} about x, {y} about y)', size < MOST_TILT)
+                   f'({x} about x, {y} about y)', size < MAX_TILT)
 
 
 def _friction(actuator, value, error, believed, unit):
@@ -160,7 +160,7 @@ def _encoder(joint, value, error, manipulator, coordinate):
     limits = manipulator.coordinate_limits
     span = limits.upper[coordinate] - limits.lower[coordinate]
     span = span if math.isfinite(span) else 2.0 * math.pi
-    return Wording(value, error, unit, text, bool(abs(value) < MOST_GAIN * span), bool(abs(value) < LIKELY * span))
+    return Wording(value, error, unit, text, bool(abs(value) < MAX_GAIN * span), bool(abs(value) < LIKELY * span))
 
 
 def _effort(kind, actuator, value, error, unit):
@@ -172,7 +172,7 @@ def _effort(kind, actuator, value, error, unit):
     else:
         unit += '/s'
         text = f"a drift of {shown(value, error)} {unit} of the effort sensor of '{actuator}'"
-    return Wording(value, error, unit, text, kind != 'area' or abs(value) < MOST_GAIN)
+    return Wording(value, error, unit, text, kind != 'area' or abs(value) < MAX_GAIN)
 
 
 def _area(actuator, value, error, port):
@@ -180,7 +180,7 @@ def _area(actuator, value, error, port):
     side = 'smaller' if value > 0.0 else 'larger'
     text = (f"an area of port {port.upper()} of '{actuator}' that is {_percent(value, error)} {side} than the model "
             f'says, or a gain of its pressure sensor that is too {_size(value)} by that,')
-    return Wording(-value, error, '1', text, abs(value) < MOST_GAIN)
+    return Wording(-value, error, '1', text, abs(value) < MAX_GAIN)
 
 
 def _pressure(kind, actuator, value, error, cylinder):

@@ -12,7 +12,7 @@ BLOCK = 5.0                 # s that are drawn together, and that are held out t
 SHORT = 2.0                 # s that are left out together: longer than noise is alike, with many of them in a recording
 FOLDS = 5
 RESAMPLES = 299
-MOST_NOISE = 0.5            # of the squares of any combination of columns, up to which noise is taken off
+MAX_NOISE = 0.5             # of the squares of any combination of columns, up to which noise is taken off
 RIDGE = 1e-9                # of the squares of each column, for what cannot be distinguished
 
 
@@ -101,7 +101,7 @@ class Equations:
         of_all, of_noise = (one.sum(axis=0)[1:, 1:] for one in (products, noise))
         size = np.sqrt(np.maximum(np.diagonal(of_all), np.finfo(float).tiny))
         scale = 1.0 / np.outer(size, size)
-        left = of_all * scale + RIDGE * np.eye(len(size)) - of_noise * scale / MOST_NOISE
+        left = of_all * scale + RIDGE * np.eye(len(size)) - of_noise * scale / MAX_NOISE
         return products - noise if np.linalg.eigvalsh(left)[0] >= 0.0 else products
 
     def _held_out(self, columns):

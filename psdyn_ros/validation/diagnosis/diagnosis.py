@@ -18,9 +18,9 @@ from .corrections import RATE, Corrections
 from .exact_columns import ExactColumns
 from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
 
-MOST_BINS = 512
+MAX_BINS = 512
 FEWEST_BINS = 5
-MOST_CAUSES = 6
+MAX_CAUSES = 6
 LAG = 0.1                   # s of second differences, in which noise is left and what causes do is not
 FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
 LARGEST = 1e30              # from which a number is nonsense
@@ -130,7 +130,7 @@ class Diagnosis:
 
         Makes room for them, and pairs of bins one where there are too many.
         """
-        while t[-1] / self.width >= MOST_BINS:
+        while t[-1] / self.width >= MAX_BINS:
             if len(self._rows) % 2:
                 self._grow(1)
             for name in SUMS:
@@ -178,7 +178,7 @@ class Diagnosis:
         else:
             leading, taken = _together(ranking, first, fits, listed)
         others = [_cause(fit) for fit in fits if fit.candidate not in taken] + ([] if leading is frozen else frozen)
-        found = (leading + sorted(others, key=lambda cause: -cause.share))[:MOST_CAUSES]
+        found = (leading + sorted(others, key=lambda cause: -cause.share))[:MAX_CAUSES]
         self.text = (f'likeliest of what was looked for: {found[0].text}' if found else
                      'nothing that was looked for would explain more of the residual than noise does')
         return tuple(found)

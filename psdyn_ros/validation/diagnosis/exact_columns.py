@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from .cause_messages import MOST_SHIFT, REACH
+from .cause_messages import MAX_SHIFT, REACH
 from .correction_fits import Equations
 from .corrections import CENTER, ENCODERS, PAYLOAD, TILT, TILTED, WEIGHT, moved_center, point_mass
 
@@ -79,7 +79,7 @@ def _payload(found):
 
 
 def _center(body, found):
-    return moved_center(body, found) if np.linalg.norm(found) <= MOST_SHIFT * body.mass else None
+    return moved_center(body, found) if np.linalg.norm(found) <= MAX_SHIFT * body.mass else None
 
 
 def _tilt(found):

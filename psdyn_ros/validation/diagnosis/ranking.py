@@ -15,8 +15,8 @@ LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some ac
 EQUAL = 0.02                # by which a share with fewer columns may be smaller, where that may be chance
 LEAST_GAIN = 0.005         # of the residual's squares by which one cause explains more than another
 ALIKE = 0.9                 # correlation from which two causes may be taken for each other
-MOST_NEXT = 2               # causes beside the first that are looked for in what it leaves
-MOST_EXCHANGES = 4
+MAX_NEXT = 2                # causes beside the first that are looked for in what it leaves
+MAX_EXCHANGES = 4
 OF_ONE_MASS = {'payload', 'center_of_mass'}     # which have the same columns but for inertia
 
 
@@ -136,7 +136,7 @@ class Ranking:
         the most together (A. Miller, Subset Selection in Regression, Chapman and Hall 2002, 3.6).
         """
         chosen, alone = [first.candidate], self._equations
-        while len(chosen) <= MOST_NEXT:
+        while len(chosen) <= MAX_NEXT:
             more = self._next(chosen, others)
             if more is None:
                 break
@@ -166,7 +166,7 @@ class Ranking:
 
     def _with_exchanges(self, chosen, others):
         """Candidates in which one after the other was exchanged for what explains more with the rest of them."""
-        for _ in range(MOST_EXCHANGES):
+        for _ in range(MAX_EXCHANGES):
             self._refine(chosen)
             swapped = [[*chosen[:k], one, *chosen[k + 1:]] for k in range(len(chosen)) for one in others
                        if one not in chosen and one.kind != 'sensor_drift']

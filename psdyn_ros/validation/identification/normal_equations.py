@@ -23,7 +23,7 @@ FEWEST = 4                      # samples on either side in it
 CUTOFFS = 4000                  # frequencies at which its response is looked at
 SPACING = 0.01                  # s between equations; the filter leaves nothing in between
 GROUPS = 128                    # that are kept
-MOST_SAMPLES = 1600             # equations of each coordinate that are kept as they are
+MAX_SAMPLES = 1600              # equations of each coordinate that are kept as they are
 SLIDES = 4.0                    # v / v_s from which friction is what it is at speed
 FROM_STOP = 1e-3                # m, rad from the limits of a coordinate, where stops act too
 TERMS = 5                       # columns of each actuator: tanh, v, offset, gains
@@ -90,7 +90,7 @@ def triangle(rows):
 
 
 class Samples:
-    """Some of the equations of a recording, to be drawn: evenly spread over it, at most MOST_SAMPLES.
+    """Some of the equations of a recording, to be drawn: evenly spread over it, at most MAX_SAMPLES.
 
     kept  lists of what `NormalEquations` makes: t (n,) [s], equations (n, dof, P), what they shall equal (n, dof), NaN
           where it is unknown, what is believed of that without friction (n, dof), whether they count (n, dof)
@@ -106,7 +106,7 @@ class Samples:
         self._seen += len(columns[0])
         for kept, values in zip(self.kept, columns):
             kept.append(np.array(values[taken]))
-        while sum(map(len, self.kept[0])) > MOST_SAMPLES:
+        while sum(map(len, self.kept[0])) > MAX_SAMPLES:
             self._every *= 2
             for kept in self.kept:
                 kept[:] = [np.concatenate(kept)[::2]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
-MOST_DELAY = 0.5            # s that is looked for
+MAX_DELAY = 0.5             # s that is looked for
 LEAST_CORRELATION = 0.3     # below it the signals say nothing about each other
 AROUND = 25                 # samples on either side of the smallest value that the parabola may use
 NEAR_BOTTOM = 0.02          # of the share that is not explained, by which they may exceed it
@@ -35,7 +35,7 @@ class DelayEstimator:
     most    s, the largest delay looked for, either way
     """
 
-    def __init__(self, period, most=MOST_DELAY):
+    def __init__(self, period, most=MAX_DELAY):
         self._period, self._lags = period, max(int(round(most / period)), 2)
         self._count = 0
         self._a = np.zeros(2)                           # sums of a and a^2

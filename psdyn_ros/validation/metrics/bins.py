@@ -4,7 +4,7 @@ from collections import deque
 
 import numpy as np
 
-MOST_BINS = 2048
+MAX_BINS = 2048
 
 
 class Column:
@@ -35,12 +35,12 @@ class Bins:
 
     def place(self, t, period):
         """Return the bins (n,) of ascending instants [s]; makes room for them.  period: s between them."""
-        while t[-1] / self.width >= MOST_BINS:
+        while t[-1] / self.width >= MAX_BINS:
             self._halve()
         bins = np.maximum((t / self.width).astype(np.int64), 0)
         missing = int(bins[-1]) + 1 - self.count
         if missing > 0:
-            self._grow(max(missing, min(self.count // 2, MOST_BINS - self.count)))
+            self._grow(max(missing, min(self.count // 2, MAX_BINS - self.count)))
         return bins
 
     def _grow(self, count):

@@ -16,7 +16,7 @@ WINDOW = 10.0               # s
 WARN_SHARE = 0.8            # of a tolerance
 CREEP = 0.01                # m/s or rad/s at which friction is all there is of it at rest
 EARLY_RANGE = 0.2           # of the capacity, before a window went by: what an actuator did so far tells little
-MOST_RANGE = 2.0            # times the capacity: from pushing to pulling
+MAX_RANGE = 2.0             # times the capacity: from pushing to pulling
 FEW_RESAMPLES = 99
 NOISE_HOPS = 100            # from which the noise of a mean error is taken
 DEVIATION = 1e-3            # of the scale of an effort, the least that counts as noise
@@ -121,7 +121,7 @@ class RunningMetrics(ErrorSums):
             return math.nan
         if not math.isfinite(capacity):
             return span
-        bounded = min(max(span, self.least_scale(channel)), MOST_RANGE * capacity)
+        bounded = min(max(span, self.least_scale(channel)), MAX_RANGE * capacity)
         early = kind == self.JUDGED and self._seen[channel] < self.bins.length
         return max(bounded, EARLY_RANGE * capacity) if early else bounded
 

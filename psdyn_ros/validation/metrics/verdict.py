@@ -10,7 +10,7 @@ from .metrics import BY_NAME, EFFORT
 from .prediction import STATIC
 
 CLEAR = 0.3                 # of the residual's squares that a cause explains with confidence, to be named beside a PASS
-MOST_HELD = 0.5             # share of its time from which it is said that friction hides an actuator
+MAX_HELD = 0.5              # share of its time from which it is said that friction hides an actuator
 STRAY = 1e-3                # share of messages out of order, or of spikes in a signal, that a whole recording may have
 FEW_SPIKES = 3              # that a force or a pressure of a short one may have, where a valve or a command steps
 
@@ -214,7 +214,7 @@ def _left_out(metrics):
                    'knows, or shaken by another actuator that hits one')
     for axis, name in enumerate(metrics.actuators):
         share = metrics.held(axis)
-        if share > MOST_HELD:
+        if share > MAX_HELD:
             yield (f'{name}: {share:.0%} of its time is not judged: it stands, creeps or turns round, and its friction '
                    'may be anything up to its level')
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..metrics.metrics import E2, EFFORT, JUDGED_REGIMES
 from ..metrics.prediction import REGIME_NAMES
 
-MOST_SPANS = 4          # of an actuator that are named
+MAX_SPANS = 4           # of an actuator that are named
 MERGED = 2.0            # s between two spans that count as one
 
 
@@ -56,7 +56,7 @@ def _of(found, axis):
 
 
 def _text(name, spans, seconds, regimes):
-    shown = sorted(spans[:MOST_SPANS])
+    shown = sorted(spans[:MAX_SPANS])
     where = ', '.join(f'{begin:g} to {end:g} s' for begin, end in shown)
     more = len(spans) - len(shown)
     if more:

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...model.units import SECOND
 
-MOST_BINS = 256
+MAX_BINS = 256
 FEWEST_BINS = 10
 WIDTH = 1.0                 # s of a bin, at first
 
@@ -28,7 +28,7 @@ class LeastLatency:
         numbers, starts = np.unique(bins[order], return_index=True)
         for number, least in zip(numbers.tolist(), np.minimum.reduceat(late[order], starts).tolist()):
             self._least[number] = min(self._least.get(number, np.inf), least)
-        while len(self._least) > MOST_BINS:
+        while len(self._least) > MAX_BINS:
             self._width *= 2.0
             old, self._least = self._least, {}
             for number, least in old.items():

@@ -16,7 +16,7 @@ FUTURE = 5_000_000              # ns by which a stamp may be after the receipt
 DAY = 86_400 * SECOND
 AT_LIMIT = 0.01                 # of the range of a joint, within which it is at its limit
 LEAST_DRIFT = 3e-5, 2e-3         # s/s, and s in all, by which clocks of two topics run apart
-MOST_GAPS = 64                  # that are kept, the longest
+MAX_GAPS = 64                   # that are kept, the longest
 INVALID, WARNING, NOTE = 'invalid', 'warning', 'note'
 # m or rad, m/s or rad/s, Pa, N or N m: smaller ones are no spikes
 FLOORS = {'position': 1e-3, 'velocity': 0.05, 'pressure': 5e5, 'effort': 1e3}
@@ -79,7 +79,7 @@ class TopicQuality:
         if wide.any():
             self.gaps += int(wide.sum())
             self.longest_gap = max(self.longest_gap, float(steps.max()))
-            self.gap_spans = sorted(self.gap_spans, key=lambda gap: gap[0] - gap[1])[:MOST_GAPS]
+            self.gap_spans = sorted(self.gap_spans, key=lambda gap: gap[0] - gap[1])[:MAX_GAPS]
         usual = steps[~wide & (steps > 0)]
         self._steps += len(usual), usual.sum(), usual @ usual
 

@@ -7,7 +7,7 @@ import numpy as np
 
 FROZEN = 0.1                # s of the same bits from which a signal may be frozen
 FEWEST = 20                 # samples of it
-MOST_SPANS = 64             # that are kept, the longest
+MAX_SPANS = 64              # that are kept, the longest
 NOISY = 0.5                 # share of samples that must differ from the one before, to look for noise in them
 REPEATS = 0.01              # share of samples that are the same as one neighbour, from which it is quantised
 MOVED, SPEED = 1e-3, 5e-3   # m or rad, and m/s or rad/s on average, that a frozen joint would have moved
@@ -212,11 +212,11 @@ class SignalQuality:
         self._runs.append(_Run(float(times[first]), float(times[last - 1]), count, float(values[first]),
                                float(np.ptp(moved[first:last])),
                                (float(peer[first:last].min()), float(peer[first:last].max())), float(slope)))
-        if len(self._runs) > 2 * MOST_SPANS:
+        if len(self._runs) > 2 * MAX_SPANS:
             # at rest nothing moves, however long
             self._runs.sort(key=lambda run: (
                 max(run.moved, abs(run.peer[1] - run.peer[0])) < MOVED, run.start - run.end))
-            del self._runs[MOST_SPANS:]
+            del self._runs[MAX_SPANS:]
 
     def finish(self):
         """No more samples come."""

@@ -13,7 +13,7 @@ from ..bags.recording import BagError
 PRESSURES = ('pressure_a', 'pressure_b')
 STAMP = 'stamp'             # label of the column of an array that says when, in s
 SAMPLES = 512               # messages of a topic from which its period is taken
-MOST_BAD = 4 * SAMPLES      # messages that cannot be read before the others are not looked at
+MAX_BAD = 4 * SAMPLES       # messages that cannot be read before the others are not looked at
 # in names of topics, between slashes and underscores: what is not measured
 UNMEASURED = re.compile(r'(^|[/_])(ground_truth|truth|commands?|references?|desired|setpoint|predicted|feedforward|'
                         r'targets?|goal)($|[/_])')
@@ -133,7 +133,7 @@ class _Seen:
         for packet in source.packets((topic.name,)):
             taken += decoder.decode(packet)
             # of a topic on which nothing can be read it is enough to have seen some
-            if sum(len(rows.received) for rows in taken) >= min(SAMPLES, topic.count) or decoder.bad >= MOST_BAD:
+            if sum(len(rows.received) for rows in taken) >= min(SAMPLES, topic.count) or decoder.bad >= MAX_BAD:
                 break
         self._rows, self.bad = taken, decoder.bad
 

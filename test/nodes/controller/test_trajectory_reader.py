@@ -96,7 +96,7 @@ def test_what_is_no_trajectory_is_refused_and_the_reason_named(change, words):
 
 def test_a_large_message_is_not_looked_at():
     with pytest.raises(MessageError, match='bytes, at most'):
-        SerializedTrajectory(bytes(trajectory_message.MOST_BYTES + 1))
+        SerializedTrajectory(bytes(trajectory_message.MAX_BYTES + 1))
 
 
 @given(st.integers(0, 600), st.integers(0, 255), st.integers(0, 700))

@@ -42,6 +42,8 @@ def test_what_is_started_is_installed_declared_and_needed(launch, name):
     manifest = {depend.text for depend in ElementTree.parse(ROOT / 'package.xml').getroot().findall('exec_depend')}
     assert manifest >= {'launch', 'launch_ros', 'ros2cli', 'ros2launch'}
     launched, setup = launch(name, **MUST.get(name, {}), **STARTED), (ROOT / 'setup.py').read_text()
+    ours = [node['package'] == 'psdyn_ros' for node in launched.nodes]
+    assert ours == sorted(ours)     # where a package is missing, launch leaves behind what it has started before
     for node in launched.nodes:
         assert node['package'] in manifest | {'psdyn_ros'}
         assert bool(node['on_exit']) == (node['executable'] not in ('rviz2', 'spawner'))

@@ -57,7 +57,7 @@ def test_messages_that_were_received_at_one_time_keep_their_order(tmp_path):
 @pytest.mark.parametrize('chunked', [True, False])
 def test_huge_message_hides_nothing_but_itself(tmp_path, monkeypatch, chunked):
     for module in (mcap_chunks, mcap_recovery, source):
-        monkeypatch.setattr(module, 'MOST_RECORD', 1 << 19)
+        monkeypatch.setattr(module, 'MAX_RECORD', 1 << 19)
     t, position, velocity = motion(crane(), 600, 0.01)
     states = state_messages(crane(), t, position, velocity)
     huge = [(TELEMETRY, BEGIN + 3_000_000_000, bytes(1 << 20))]

@@ -247,8 +247,8 @@ def test_what_is_no_bag(tmp_path):
 
 
 def test_a_file_that_grows_without_bound_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr('psdyn_ros.validation.bags.files.MOST_GROWTH', 1 << 20)
-    monkeypatch.setattr('psdyn_ros.validation.bags.files.MOST_RATIO', 10)
+    monkeypatch.setattr('psdyn_ros.validation.bags.files.MAX_GROWTH', 1 << 20)
+    monkeypatch.setattr('psdyn_ros.validation.bags.files.MAX_RATIO', 10)
     (tmp_path / 'bag.mcap.zstd').write_bytes(making.bombs()['zstd'])
     making.describe(tmp_path, ['bag.mcap.zstd'], compression_mode='FILE', compression_format='zstd')
     with pytest.raises(BagError, match='grows beyond'):

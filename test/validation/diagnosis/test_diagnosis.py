@@ -42,8 +42,8 @@ from psdyn_ros.validation.diagnosis.corrections import (
     point_mass,
 )
 from psdyn_ros.validation.diagnosis.diagnosis import (
-    MOST_BINS,
-    MOST_CAUSES,
+    MAX_BINS,
+    MAX_CAUSES,
     Cause,
     Diagnosis,
     second_difference_power,
@@ -74,7 +74,7 @@ def test_what_is_wrong_comes_first_with_how_much(wrong, plain):
     assert 0.0 < first.low <= first.share <= first.high <= 1.0
     assert first.share > ((0.2 if wrong == 'delay' else 0.45) if plain else 0.97)
     assert 'would explain' in first.text and first.text in diagnosis.text
-    assert list(causes[1:]) == sorted(causes[1:], key=lambda cause: -cause.share) and len(causes) <= MOST_CAUSES
+    assert list(causes[1:]) == sorted(causes[1:], key=lambda cause: -cause.share) and len(causes) <= MAX_CAUSES
 
 
 def test_the_place_of_a_payload_and_the_way_a_base_is_tilted_are_said():
@@ -289,7 +289,7 @@ def test_memory_does_not_grow_with_the_recording():
         late = replace(block, t=t, effort=effort, pressures=pressures)
         diagnosis.add(late, predictor.predict(late))
     first, *_ = diagnosis.causes()
-    assert diagnosis.width == 4.0 and len(diagnosis._products) <= MOST_BINS
+    assert diagnosis.width == 4.0 and len(diagnosis._products) <= MAX_BINS
     assert first.kind == 'sensor_drift' and first.estimate == pytest.approx(1e3, rel=0.01)
 
 

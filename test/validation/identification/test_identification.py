@@ -308,7 +308,7 @@ def test_what_was_held_out_is_drawn_as_it_is_judged(recording):
 
 
 def test_samples_stay_few_and_evenly_spread(monkeypatch):
-    monkeypatch.setattr(evidence_module, 'MOST_SAMPLES', 50)
+    monkeypatch.setattr(evidence_module, 'MAX_SAMPLES', 50)
     samples, t = Samples(), np.arange(1000.0)
     for piece in np.array_split(t, 37):
         samples.add(piece, *(factor * piece for factor in range(2, 6)))

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from psdyn_ros.validation.metrics.alignment import MOST_DELAY, DelayEstimator
+from psdyn_ros.validation.metrics.alignment import MAX_DELAY, DelayEstimator
 
 PERIOD = 0.002
 
 
 def estimate_delay(a, b):
-    estimator = DelayEstimator(PERIOD, min(MOST_DELAY, len(a) * PERIOD / 4))
+    estimator = DelayEstimator(PERIOD, min(MAX_DELAY, len(a) * PERIOD / 4))
     estimator.add(a, b)
     return estimator.delay()
 

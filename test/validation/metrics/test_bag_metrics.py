@@ -81,13 +81,13 @@ def test_metrics_are_those_of_a_slow_twin_however_the_recording_is_cut(rng):
 
 
 def test_sums_of_a_long_bag_take_no_more_room_and_lose_nothing(rng, monkeypatch):
-    monkeypatch.setattr(bins, 'MOST_BINS', 8)
+    monkeypatch.setattr(bins, 'MAX_BINS', 8)
     pieces = [random_prediction(rng, 60, start) for start in (0.0, 1.5, 3.0, 6.5, 9.9, 14.0, 33.0, 61.2)]
     found, whole = accumulator(), accumulator()
-    monkeypatch.setattr(bins, 'MOST_BINS', 4096)
+    monkeypatch.setattr(bins, 'MAX_BINS', 4096)
     for piece in pieces:
         whole.add(piece)
-    monkeypatch.setattr(bins, 'MOST_BINS', 8)
+    monkeypatch.setattr(bins, 'MAX_BINS', 8)
     for piece in pieces:
         found.add(piece)
         assert len(found.sums) <= 8

@@ -27,7 +27,7 @@ RUNNING = (0.2, 0.8)    # s of motion before
 AFTERWARDS = 0.5        # s that are watched after a process went on
 REDISCOVERY = 3.0       # s in which those who took it for dead find it again
 NULL_PERIOD = 0.002     # s
-MOST_ABANDONED = 5      # controllers that stop by themselves, beyond one for each cycle
+MAX_ABANDONED = 5       # controllers that stop by themselves, beyond one for each cycle
 
 
 class Kill(NamedTuple):
@@ -106,7 +106,7 @@ def run(bench, cycles, seed, progress=lambda text: None):
             kill, at_rest = _cycle(bench, present, rng, at_rest)
         except WireError:
             bench.abandoned += 1
-            if bench.simulator_ended() or bench.abandoned > cycles + MOST_ABANDONED:
+            if bench.simulator_ended() or bench.abandoned > cycles + MAX_ABANDONED:
                 raise
             kill, at_rest = None, None
         present.end()
