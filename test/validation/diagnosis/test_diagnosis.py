@@ -48,6 +48,7 @@ from psdyn_ros.validation.diagnosis.diagnosis import (
     Diagnosis,
     second_difference_power,
 )
+from psdyn_ros.validation.diagnosis.topic_delays import TopicDelay
 from psdyn_ros.validation.identification.regressor import COLUMNS, ROWS
 from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.signals.filters import Butterworth, SavitzkyGolay
@@ -166,8 +167,12 @@ def test_a_delay_that_was_taken_off_is_a_cause_all_the_same(taken):
         effort = np.column_stack((block.effort[:, 0], np.roll(block.effort[:, 1:], -early, axis=0)))
         block = replace(block, pressures=pressures, effort=effort, core=slice(200, len(block.t) - 200))
         taken = early * PERIOD
-    (first, *_), _ = diagnosed(block, delays={'pressures': taken, '/commands': 0.1})
+    found = {topic: TopicDelay(s, s - 1e-4, s + 1e-4, 1.0, 30, True, s, '') for topic, s in (('pressures', taken),
+                                                                                         ('/commands', 0.1))}
+    (first, *_), _ = diagnosed(block, delays=found)
     assert first.kind == 'delay' and first.estimate == pytest.approx(DELAY, rel=0.02)
+    # what was taken off is what is named, unless there is a delay left
+    assert (first.estimate, first.error) == (taken, found['pressures'].error) or taken != DELAY
 
 
 def channels_of(**what):
