@@ -4,6 +4,7 @@ To first order everything that may be a little wrong is linear: the residual e =
 column of C for each number that may be off.  Payload and gravity are linear as such.
 """
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...model.mechanism.description import Inertial
 from ..identification.normal_equations import frictions
 from ..identification.regressor import COLUMNS, COUNT, ROWS, Regressor
 from ..signals.filters import through_gaps
+from ..signals.quality import AT_LIMIT
 
 SPACING = 0.02              # s between rows; the filter leaves little in between
 STEP = 1e-4                 # m, rad of central differences, of encoders; and 1, of scales of them
@@ -47,6 +49,8 @@ class Corrections:
     believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
     by_pressure  (actuators,) whether the effort was measured by chamber pressures
     skipped    rows at which a loop does not close
+    seen       (2, dof) least and largest coordinates
+    seconds    from the first row to the last
     """
 
     def __init__(self, predictor):
@@ -64,7 +68,8 @@ class Corrections:
         self.scales = ENCODERS + manipulator.dof
         self.second = self.scales + manipulator.dof
         self.first_pair = self.second + 2 * manipulator.dof
-        self.skipped = 0
+        self.skipped, self.seconds, self._first = 0, 0.0, None
+        self.seen = np.tile([[np.inf], [-np.inf]], manipulator.dof)
 
     @property
     def count(self):
@@ -93,6 +98,7 @@ class Corrections:
         except StateError:
             self.skipped += len(rows)
             return rows[:0], e[:0], C[:0]
+        self._note(prediction.t[rows], x)
         C[..., ENCODERS:self.scales] = offsets
         C[..., self.second:self.second + x.shape[1]] = curves
         for k, joint in self.encoders.items():
@@ -112,6 +118,22 @@ class Corrections:
             for axis, of in ((one, other), (other, one)):
                 C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
         return rows, e, np.nan_to_num(C)
+
+    def _note(self, t, x):
+        if len(t):
+            self._first = t[0] if self._first is None else self._first
+            self.seconds = float(t[-1] - self._first)
+            self.seen = np.array([np.minimum(self.seen[0], x.min(axis=0)), np.maximum(self.seen[1], x.max(axis=0))])
+
+    def can_be_at(self, coordinate, extremes):
+        """Whether a machine comes to both extremes (2,) of a coordinate, by its limits; True of one not measured."""
+        manipulator = self.predictor.manipulator
+        lower, upper = (float(end[coordinate]) for end in (manipulator.coordinate_limits.lower,
+                                                           manipulator.coordinate_limits.upper))
+        margin = AT_LIMIT * (upper - lower)
+        if self.encoders[coordinate] != manipulator.coordinates[coordinate] or not math.isfinite(margin):
+            return True
+        return bool(lower - margin <= min(extremes) and max(extremes) <= upper + margin)
 
     def _on_actuators(self, x, columns):
         """Columns (n, dof, k) of forces on the coordinates as efforts (n, actuators, k)."""
