@@ -37,7 +37,7 @@ class PassiveStates:
     source       'measured': as measured; while that is silent, as estimated
                  'estimated': hybrid dynamics along the measured motion of the driven joints, corrected by the efforts
                  that these take, and by what is measured of the passive joints, if anything
-                 'hanging': at rest where the load hangs, and rigid with what it hangs from
+                 'hanging': at rest where the load hangs, and rigid with what it hangs from until `let_swing`
 
     `joints` are their names; `hanging` is the `Hanging` for kernels; `allowance` (driven,) are the accelerations of the
     driven joints by a swing that is not known. Raises ModelError where the load does not hang at the initial position.
@@ -86,6 +86,10 @@ class PassiveStates:
     def rate(self):
         """(passive,) rad/s, m/s, in use."""
         return self._state[1].copy()
+
+    def let_swing(self):
+        """Let a load that is assumed to be at rest give way to accelerations, as it does."""
+        self._mask[:] = self._driven
 
     def split(self, x, xd):
         """Return (x, xd, passive (2, passive)) of the driven and passive joints of a state of the whole machine.

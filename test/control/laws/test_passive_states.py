@@ -16,7 +16,6 @@ from psdyn_ros.control.core.diagnostics import status
 from psdyn_ros.control.laws.base import check_actuation
 from psdyn_ros.control.laws.passive_states import SILENT, PassiveStates
 from psdyn_ros.control.laws.payload_model import LoadModel
-from psdyn_ros.control.offline.feedforward import Feedforward
 from psdyn_ros.model.errors import ActuationError, ModelError, StateError, UnknownNameError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
@@ -337,8 +336,3 @@ def test_diagnostics_have_the_passive_joints():
     assert found['hook_pitch [rad, m]'] == pytest.approx(0.925, abs=1e-2) and 'rate of hook_roll [rad/s, m/s]' in found
     core, _ = closed_loop(seconds=0.5, passive_states='measured')
     assert status(core)['passive joints measured'] == 'hook_pitch, hook_roll'
-
-
-def test_feedforward_refuses_passive_joints(crane):
-    with pytest.raises(ActuationError, match="'loader_crane' has passive joints, hook_pitch, hook_roll; expected"):
-        Feedforward(crane)
