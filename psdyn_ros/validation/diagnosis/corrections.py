@@ -5,6 +5,7 @@ column of C for each number that may be off.  Payload and gravity are linear as 
 """
 
 import math
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...model.errors import StateError
 from ...model.mechanism.description import Inertial
 from ..identification.normal_equations import frictions
 from ..identification.regressor import COLUMNS, COUNT, ROWS, Regressor
+from ..metrics.prediction import driven_efforts
 from ..signals.filters import through_gaps
 from ..signals.quality import AT_LIMIT
 
@@ -145,8 +147,8 @@ class Corrections:
     def _tilt(self, x):
         """(n, actuators, 2) what a tilted base adds, and (n, actuators) what all of the weight is."""
         still, mechanism = np.zeros_like(x), self.predictor.mechanism
-        rest = mechanism.inverse_dynamics(x, still, still)
-        return np.stack([mechanism.inverse_dynamics(x, still, still, base=BaseMotion(acceleration=(*-change, 0, 0, 0)))
+        rest = driven_efforts(mechanism, x, still, still)
+        return np.stack([driven_efforts(mechanism, x, still, still, base=BaseMotion(acceleration=(*-change, 0, 0, 0)))
                          - rest for change in self.gravity], axis=-1), rest
 
     def _encoders(self, block, x, xd, xdd, rows):
@@ -156,7 +158,7 @@ class Corrections:
             self.encoders = measured_by(self.predictor.manipulator, block.joints)
             self._map = self.predictor.manipulator.joint_map(block.joints)
         columns, curves = np.zeros((2, len(x), len(self.actuators), x.shape[1]))
-        efforts = self.predictor.mechanism.inverse_dynamics
+        efforts = partial(driven_efforts, self.predictor.mechanism)
         middle = efforts(x, xd, xdd)
         for k, joint in self.encoders.items():
             step = np.zeros(x.shape[1])
