@@ -24,10 +24,23 @@ class Machine(Draft):
 
     base_dof = property(lambda self: 6 if self.floating else 0, doc='Coordinates of a floating base.')
     loops = property(lambda self: self.handle.arrays.loops, doc='`Loops`, None without clusters.')
+    iterates = property(lambda self: bool(self.clusters), doc='Whether some loops are closed by iteration.')
+
+    @property
+    def triangles(self):
+        """`Triangle`s: the loops of a cylinder and its boom."""
+        return tuple(module.triangle for module in self.modules if getattr(module, 'triangle', None))
 
     def __repr__(self):
         return (f"<Machine '{self.name}': {len(self.modules)} modules, {len(self.clusters)} clusters, coordinates "
                 f'{", ".join(self.coordinates)}>')
+
+    def loop_joints(self, loop):
+        """Return the names of the joints of a loop, by its name in `residuals`."""
+        for one in self.triangles:
+            if one.name == loop:
+                return [joint.name for joint in (one.rod, one.boom, one.barrel)]
+        return next(cluster.joints for cluster in self.clusters if cluster.name == loop)
 
     def module_of(self, joint):
         """Return the row of the module that moves a joint of `joints`."""

@@ -172,7 +172,8 @@ def test_closed_valve_holds_the_arm_on_its_oil(section):
     if section == 'racks':
         volumes += [area_a * (0.5 * STROKE / RADIUS - CENTRE), area_b * (0.5 * STROKE / RADIUS + CENTRE)]
     stiffness = BULK * (area_a ** 2 / volumes[0] + area_b ** 2 / volumes[1])
-    found = natural_modes(plant.manipulator, plant.hydraulics, plant.axes, plant.cylinder_records, plant.supply, [0.0])
+    records = plant.axes, plant.cylinder_records, plant.supply
+    found = natural_modes(plant.manipulator, plant.hydraulics, records, [0.0])
     expected = math.sqrt(stiffness / (INERTIA + MASS * ARM ** 2)) / (2.0 * math.pi)
     assert found.frequencies == pytest.approx([expected], rel=1e-9)
     assert found.stiffness == pytest.approx([stiffness], rel=1e-12)

@@ -93,9 +93,10 @@ def test_forwarder_reaches_every_point_of_its_way_and_a_notice_is_enough_to_chec
 
 @pytest.mark.long
 @pytest.mark.dds
+@pytest.mark.timeout(3600)          # in lock-step it takes as long as the computer is busy with other things
 def test_hanging_load_is_demonstrated_with_and_without_shaper(tmp_path):
     process = start('psdyn_ros.cli', 'demo', '--machine', 'loader_crane', '--output', str(tmp_path))
-    said, _ = process.communicate(timeout=900)
+    said, _ = process.communicate()
     assert process.returncode == 0, said
     assert 'PASS' in said and 'the load swings by up to' in said
     crane = psdyn_ros.load(URDF / 'loader_crane.urdf')

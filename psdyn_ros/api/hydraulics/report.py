@@ -55,7 +55,7 @@ def hydraulic_report(manipulator, hydraulics):
             + ('' if fluid is None else _at_rest(declared, c, stroke, *fluid[row, [PRESSURE_A, PRESSURE_B]]))]
     lines += [f'  {name}: no oil, safe output {hydraulics.safe_outputs[name]}' for name in hydraulics.axes]
     if fluid is not None:
-        frequencies = natural_modes(mechanism, hydraulics, *records, x, fluid=fluid).frequencies
+        frequencies = natural_modes(mechanism, hydraulics, records, x, fluid=fluid).frequencies
         lines.append('  natural frequencies on closed valves: ' + ', '.join(f'{f:.2f}' for f in frequencies) + ' Hz')
     warnings = (*warnings, held) if held else warnings
     lines.append(f'  {len(warnings)} warning(s)' + (':' if warnings else ''))

@@ -279,19 +279,19 @@ class NaturalModes(Result):
     """(actuators,) [N/m, N m/rad] of oil and brakes; infinite where an axis is locked."""
 
 
-def natural_modes(manipulator, hydraulics, axes, cylinders, supply, x, *, fluid=None, geometric=True, mass=None,
-                  base=None, wrenches=None):
+def natural_modes(manipulator, hydraulics, records, x, *, fluid=None, geometric=True, mass=None):
     """Return the `NaturalModes` at rest at x with closed valves: the generalised eigenproblem of stiffness and mass.
 
-    fluid: its pressures matter where there is air in the oil; by default those of static equilibrium.  geometric:
-    with the change of gravity and of levers under the forces that hold the machine.  mass (dof, dof): inertia of the
-    coordinates, by default the mass matrix at x.  Friction, leakage and end stops are left out.
+    records: of `hydraulic_records`.  fluid: its pressures matter where there is air in the oil; by default those of
+    static equilibrium.  geometric: with the change of gravity and of levers under the forces that hold the machine.
+    mass (dof, dof): inertia of the coordinates, by default the mass matrix at x.  Friction, leakage and end stops are
+    left out.
     An axis that neither oil nor an engaged brake holds is locked.
     """
     x = vector('x', x, manipulator.nx)
+    axes, cylinders, supply = records
     if fluid is None:
-        fluid = equilibrium_state(manipulator, hydraulics, axes.copy(), cylinders, supply, x, base=base,
-                                  wrenches=wrenches)[0]
+        fluid = equilibrium_state(manipulator, hydraulics, axes.copy(), cylinders, supply, x)[0]
     position = actuator_positions(manipulator, x)
     stiffness = np.where(axes['braked'] != 0, axes['brake_stiffness'], 0.0)
     for cylinder, pressures in zip(cylinders, fluid):
@@ -301,9 +301,8 @@ def natural_modes(manipulator, hydraulics, axes, cylinders, supply, x, *, fluid=
     K = A.T @ (stiffness[:, None] * A)
     if geometric:
         rest = np.zeros(manipulator.dof)
-        forces = dict(zip(manipulator.actuators, holding_efforts(manipulator, x, base, wrenches)))
-        slopes = generalized_forces_derivatives(manipulator, x, rest, rest, base=base, wrenches=wrenches,
-                                                joint_efforts=forces).df_dx
+        forces = dict(zip(manipulator.actuators, holding_efforts(manipulator, x)))
+        slopes = generalized_forces_derivatives(manipulator, x, rest, rest, joint_efforts=forces).df_dx
         K += 0.5 * (slopes + slopes.T)
     free = _null_space(A[locked])
     root = np.linalg.cholesky(free.T @ (manipulator.mass_matrix(x) if mass is None else mass) @ free)

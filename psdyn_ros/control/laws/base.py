@@ -292,7 +292,7 @@ def _joints_of_space(manipulator, joints):
     """Names of the joints of which errors are taken in space 'joint'; ModelError where they cannot be."""
     m = manipulator
     if joints is None:
-        if m.machine.clusters:
+        if m.machine.iterates:
             raise ModelError(f"space 'joint' of '{m.name}': it has loops other than cylinder triangles; expected "
                              f'`joints`, {m.dof} of {", ".join(m.joints)}')
         records = m.machine.records['joint']

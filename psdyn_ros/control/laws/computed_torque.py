@@ -52,7 +52,6 @@ class ForceLaw(ControlLaw):
     damping       (dof,) Kd, 1/s
     integral      (dof,) Ki, 1/s^3; None: none
     delay         s from a command to the actuator that obeys it
-    pressure_lag  s of the electronics of valves with a commanded load pressure
     """
 
     allowed = (EFFORT, PRESSURE)
@@ -61,10 +60,10 @@ class ForceLaw(ControlLaw):
     integral_share = 0.0        # of w^3, by default where a period is given
 
     def __init__(self, manipulator, stiffness, damping, integral=None, *, hydraulics=None, period=None, delay=0.0,
-                 pressure_lag=PRESSURE_LAG, **options):
+                 **options):
         super().__init__(manipulator, hydraulics, period, **options)
         self._last = None           # time of the last update
-        self._lead = delay + 0.5 * (period or 0.0) + (pressure_lag if PRESSURE in self.interfaces else 0.0)
+        self._lead = delay + 0.5 * (period or 0.0) + (PRESSURE_LAG if PRESSURE in self.interfaces else 0.0)
         self._make_buffer()
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
         self._limit = self._law.limit

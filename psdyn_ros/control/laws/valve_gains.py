@@ -72,7 +72,7 @@ class PidGains:
 
 def modes_at_start(manipulator, hydraulics, axes, cylinders, supply, mass):
     """Return the `NaturalModes` of a machine of inertia mass (dof, dof) with closed valves at its initial position."""
-    return natural_modes(manipulator, hydraulics, axes, cylinders, supply, manipulator.initial_position, mass=mass)
+    return natural_modes(manipulator, hydraulics, (axes, cylinders, supply), manipulator.initial_position, mass=mass)
 
 
 def default_bandwidth(modes, lag):

@@ -13,11 +13,11 @@ from ...kernels.runtime.status import NON_FINITE
 from ...model.errors import ActuationError, ModelError, ShapeError
 from ..monitors.actuator_motion import ActuatorMotion
 from .base import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
+from .computed_torque import PRESSURE_LAG
 from .pump_flow import PumpFlow
 from .valve_gains import EFFORT_BANDWIDTH, driven_inertia, modes_at_start, stable_limits
 
 BEFORE, MEASURED = 1, 3         # rows of the motions, from there on, for which the model is computed
-PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for a commanded load pressure
 LONGEST_STEP = 2.0              # periods between two updates that count
 GAIN_RAMP = 0.5                 # s in which gains go over to others while the law runs
 FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
@@ -32,7 +32,6 @@ class ValveLaw(ControlLaw):
     delay         s from a command to the valve that obeys it
     bandwidth     rad/s from which gains follow (`valve_gains`); None or 0: as far as the machine lets it go
     effort_bandwidth  rad/s of axes at force level
-    pressure_lag  s of the electronics of valves with a commanded load pressure
 
     Interfaces may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move one
     mass, its bandwidth must be well below the mode of the machine on its oil: to it the other is not rigid.
@@ -45,7 +44,7 @@ class ValveLaw(ControlLaw):
                   'error_space': 'space'}
 
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
-                 effort_bandwidth=EFFORT_BANDWIDTH, pressure_lag=PRESSURE_LAG, **options):
+                 effort_bandwidth=EFFORT_BANDWIDTH, **options):
         super().__init__(manipulator, hydraulics, period, **options)
         if self.load.passive is not None:       # oil resists a swing, whatever inertia scales the feedback
             self.load.passive.let_swing()
@@ -53,7 +52,7 @@ class ValveLaw(ControlLaw):
         spools = self.cylinders[[row for row, valve in zip(self.axes['cylinder'], on_valve) if valve]]
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
-        self._make_buffer(pressure_lag)
+        self._make_buffer()
         self.effort_gains, self.flow_gains = np.zeros((2, 2, len(self.interfaces)))
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
@@ -68,12 +67,12 @@ class ValveLaw(ControlLaw):
         self._swing_period = 1.0 / float(standing.min()) if on_valve.any() and standing.size else 0.0
         self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
 
-    def _make_buffer(self, pressure_lag):
+    def _make_buffer(self):
         count, n = len(self.interfaces), self.manipulator.dof
         law = np.zeros(count, kernels.AXIS_LAW)
         law['interface'] = [CODES[interface] for interface in self.interfaces]
         law['area'], law['limit'] = self.area, self._limits()
-        law['lag'] = np.where(np.array(self.interfaces) == PRESSURE, pressure_lag, 0.0)
+        law['lag'] = np.where(np.array(self.interfaces) == PRESSURE, PRESSURE_LAG, 0.0)
         self._buffer = pack(kernels.ValveLaw(
             axes=self.axes, cylinders=self.cylinders, supply=self.supply, law=law, options=np.zeros(3, np.int64),
             coordinate=self._coordinates_of_feedback(), motion=np.zeros((4, 3, n)), needed=np.zeros(n),

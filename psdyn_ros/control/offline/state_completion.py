@@ -94,7 +94,7 @@ class LoopState:
         except PsdynError:
             found = self._suspicion('', np.inf, self._joints, position)
             return [found] if np.isfinite(found.rest) else []
-        return [self._suspicion(loop, residual, self._members(loop), position)
+        return [self._suspicion(loop, residual, self.manipulator.machine.loop_joints(loop), position)
                 for loop, residual in residuals.items() if residual > self.tolerance]
 
     def margins(self, x):
@@ -144,14 +144,6 @@ class LoopState:
         xd = np.zeros(m.dof)
         xd[first:] = np.linalg.lstsq(J, velocity[rated], rcond=None)[0]
         return xd, ''
-
-    def _members(self, loop):
-        """Joints of a loop, by its name in `residuals`."""
-        machine = self.manipulator.machine
-        for module in machine.modules:
-            if module.triangle and module.triangle.name == loop:
-                return [joint.name for joint in (module.triangle.rod, module.triangle.boom, module.triangle.barrel)]
-        return next(cluster.joints for cluster in machine.clusters if cluster.name == loop)
 
     def _suspicion(self, loop, residual, joints, position):
         measured = [name for name in joints if not np.isnan(position[self._joints.index(name)])]

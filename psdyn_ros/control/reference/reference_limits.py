@@ -100,7 +100,7 @@ class ReferenceChecks:
         self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
         self.has_jerk = bool(np.isfinite(self.jerk).any())
         self.mapped = self._columns is not None
-        self.slow = bool(m.machine.clusters)        # closing a cluster takes some microseconds a state
+        self.slow = m.machine.iterates      # which takes some microseconds a state
         # where no other joints are looked at, nothing else says whether a loop closes
         self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 or not self.mapped else None
         self._bounds = [SPEED_MARGIN * limit for limit in (self.speed, self.acceleration, self.jerk)]

@@ -309,7 +309,7 @@ def _record(bag, name, setup, manipulator, waypoints, lock_step):
     parameters = _write_parameters(name, setup, manipulator, logs, lock_step)
     topics = RECORDED | ({TOPICS.telemetry: Float64MultiArray} if setup.level == VALVE else {})
     stopped = None
-    if setup.level == VALVE and compiled and not cache_is_warm(HYDRAULIC_LOOPS if manipulator.machine.clusters
+    if setup.level == VALVE and compiled and not cache_is_warm(HYDRAULIC_LOOPS if manipulator.machine.iterates
                                                                else HYDRAULIC):
         print(f'{setup.names[name]}: both nodes compile the kernels of oil and control first, once; this takes minutes',
               flush=True)

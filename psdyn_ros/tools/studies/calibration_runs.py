@@ -14,7 +14,6 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from ...api.load import load
-from ...control.laws.registry import make_law
 from ...model.errors import StateError
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
@@ -28,11 +27,11 @@ from ...validation.bags.simulated_bag import STATES, TELEMETRY
 from .loaded_crane import COM, PAYLOAD, RANGES, SPEEDS, payload_urdf, tilted_urdf
 from .random_moves import random_moves
 from .second_plant import SecondPlant, Sensors
+from .tracking_runs import PERIOD, assembled_law
 
 MACHINE = 'hiab_xs031'
 URDF, HYDRAULICS, SENSORS = find_machine(MACHINE), *(find_config(f'{MACHINE}_{what}.yaml') for what in (
     'hydraulics', 'sensors'))
-PERIOD = 0.002              # s of the controller, and of what is kept of a motion
 REST = 0.5                  # s before and after the motion
 BEGIN = 1_700_000_000 * SECOND      # ns, stamp of the first instant
 LATENCY = 200_000           # ns from a stamp to its receipt
@@ -250,7 +249,7 @@ def run_motion(seed, seconds):
     start = dict(zip(machine.coordinates, waypoints.positions[0]))
     plant = SecondPlant(machine_text(), HYDRAULICS, position=start,
                         sensors=Sensors(seed=seed))
-    law = make_law('valve_computed_torque', machine, oil(), period=PERIOD)
+    law = assembled_law('valve_computed_torque', machine, oil())
     law.hold(waypoints.positions[0])
     law.reference.follow(waypoints, REST)
     rows = []

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...control.laws.registry import make_law
 from ...kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from ...simulation.hydraulic_plant import HydraulicPlant
 from ...validation.identification.normal_equations import friction_block
@@ -22,6 +21,7 @@ from .tracking_runs import (
     TORQUE,
     TTL,
     PlainSensors,
+    assembled_law,
     crane,
     oil,
     through,
@@ -85,7 +85,7 @@ def record(seed=4, duration=SECONDS, watch=None):
     """
     waypoints = keep_moving(seed, duration)
     plant = HydraulicPlant(laden_crane(), oil(), period=PLANT_PERIOD, ttl=TTL, position=waypoints.positions[0])
-    law, sensors = make_law(TORQUE, crane(), oil(), period=PERIOD), PlainSensors(7)
+    law, sensors = assembled_law(TORQUE, crane(), oil()), PlainSensors(7)
     law.hold(waypoints.positions[0])
     law.reference.follow(waypoints, 0.0)
     rows, seen = [], []

@@ -9,12 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...control.laws.registry import make_law
-from ...control.reference.reference_limits import ReferenceLimits
 from ...control.reference.trajectory import TrajectoryError
-from ...model.locate import find_config
-from ...model.parameters.safety import read_safety
-from .tracking_runs import PERIOD, TORQUE, PlainSensors, crane, oil, plant_for
+from .tracking_runs import PERIOD, TORQUE, PlainSensors, assembled_law, crane, oil, plant_for
 
 START = np.array([0.0, 0.25, 0.25, 0.40])
 SINES = ((0.10, 0.9), (0.03, 1.7), (0.012, 2.9))   # shares of REACH, rad/s
@@ -88,19 +84,12 @@ class Result:
     refusal: str = ''
 
 
-def limits():
-    """`ReferenceLimits` of the crane's declaration."""
-    law = make_law(TORQUE, crane(), oil(), period=PERIOD)
-    return ReferenceLimits.declared(read_safety(find_config('hiab_xs031_safety.yaml'), crane().actuators,
-                                                law.interfaces, crane().limits))
-
-
 def run(case, reference_limits=None, sensors=None, trace=None):
     """`Result` of a case; trace: a list that gets (t, plant x, reference (3, dof)) of every cycle."""
     rng, sensors = np.random.default_rng(SEED), sensors or PlainSensors()
-    plant, law = plant_for(START), make_law(TORQUE, crane(), oil(), period=PERIOD)
+    plant, law = plant_for(START), assembled_law(TORQUE, crane(), oil())
     law.hold(START)
-    law.reference.limits = replace(reference_limits or limits(), stream_delay=case.delay)
+    law.reference.limits = replace(reference_limits or law.reference.limits, stream_delay=case.delay)
     points, k, refused, refusal, errors, off, jerk = sent(case, rng), 0, 0, '', [], [], 0.0
     last, stopped = None, np.inf
     for cycle in range(round(case.seconds / PERIOD)):

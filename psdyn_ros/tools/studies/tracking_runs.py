@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from ...api.load import load
-from ...control.laws.registry import make_law
+from ...control.core.assembly import ControllerConfig, assemble
 from ...control.reference.trajectory import Waypoints
 from ...kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from ...model.locate import find_config, find_machine
@@ -175,7 +175,7 @@ REFERENCES = {
 def load_share(waypoints, steps=400):
     """(3,) largest share of the force, between supply and return pressure, that the cylinders need on the way."""
     machine, hydraulics = crane(), oil()
-    law = make_law(PID, machine, hydraulics, period=PERIOD)
+    law = assembled_law(PID, machine, hydraulics)
     law.hold(waypoints.positions[0])
     law.reference.follow(waypoints, 0.0)
     high, low = float(law.supply['pressure'][0]), float(law.supply['return_pressure'][0])
@@ -209,6 +209,12 @@ class PlainSensors:
                 np.round(pressures / PRESSURE_QUANTUM) * PRESSURE_QUANTUM)
 
 
+def assembled_law(name, machine, hydraulics):
+    """The law of a controller as it ships, of a model that may be wrong, with the limits declared for the crane."""
+    declared = ControllerConfig.of_machine(crane(), oil(), safety=find_config('hiab_xs031_safety.yaml'), law=name)
+    return assemble(ControllerConfig(machine, declared.declaration, name, hydraulics, 1.0 / PERIOD)).law
+
+
 def louder(law, factor):
     """The law with all gains of its loops multiplied."""
     names = [field.name for field in fields(law.gains) if field.name in LOOP_GAINS]
@@ -219,7 +225,7 @@ def louder(law, factor):
 def believing(case):
     """The law of a case, made from its wrong model."""
     off = case.mismatch
-    law = make_law(case.law, crane(off.inertia), wrong_oil(off.areas, off.valves, off.friction), period=PERIOD)
+    law = assembled_law(case.law, crane(off.inertia), wrong_oil(off.areas, off.valves, off.friction))
     return louder(law, case.louder)
 
 

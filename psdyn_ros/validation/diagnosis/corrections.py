@@ -275,8 +275,7 @@ def outermost(manipulator):
 
     def depth(link):
         return 1 + depth(parents[link]) if link in parents else 0
-    triangles = [module.triangle for module in manipulator.machine.modules if module.triangle]
-    cylinders = {joint.child for one in triangles for joint in (one.barrel, one.rod)}
+    cylinders = {joint.child for one in manipulator.machine.triangles for joint in (one.barrel, one.rod)}
     moving = [name for name, place in manipulator.machine.places.items() if place.module >= 0]
     return max(moving, key=lambda link: (link not in inner, link not in cylinders, depth(link)))
 

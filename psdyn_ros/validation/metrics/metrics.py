@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from ..signals.spectrum import ResidualSpectrum
 from .alignment import DelayEstimator
 from .bins import Bins
 from .energy import EnergyBalance
 from .figure import R2, Bias, Closure, Delay, Frozen, Maximum, Nrmse
 from .prediction import HELD, JUDGED_REGIMES, NEAR_STOP, REGIME_NAMES, REGIMES
-from .spectrum import ResidualSpectrum
 
 # every figure that is judged; a new one takes its place here
 FIGURES = (Nrmse, Bias, Maximum, R2, Delay, Closure, Frozen, EnergyBalance)

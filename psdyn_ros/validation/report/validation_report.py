@@ -48,8 +48,7 @@ def suspected_links(manipulator, cause):
     """Links of a machine that a `Cause` is about: a link, what stands still, or those that an actuator or a joint moves
     against each other; none of a topic."""
     machine = manipulator.machine
-    joints, cylinders = machine.description.joints, {
-        module.triangle.rod.name for module in machine.modules if module.triangle}
+    joints, cylinders = machine.description.joints, {triangle.rod.name for triangle in machine.triangles}
     if cause.kind == 'base_tilt':
         moved = {joint.child for joint in joints.values()}
         return tuple(link for link in machine.description.links if link not in moved)

@@ -322,21 +322,19 @@ def _spikes(name, signal):
 def _peers(manipulator, joints):
     """joint -> another measured joint of its loop, of which it must follow the motion."""
     peers = {}
-    for module in manipulator.machine.modules:
-        triangle = getattr(module, 'triangle', None)
-        if triangle:
-            # of the barrel's angle two strokes may follow
-            names = [one.name for one in (triangle.rod, triangle.boom, triangle.barrel) if one.name in joints]
-            peers.update((name, next(other for other in names if other != name)) for name in names
-                         if len(names) > 1 and (name != triangle.rod.name or triangle.boom.name in names))
+    for triangle in manipulator.machine.triangles:
+        # of the barrel's angle two strokes may follow
+        names = [one.name for one in (triangle.rod, triangle.boom, triangle.barrel) if one.name in joints]
+        peers.update((name, next(other for other in names if other != name)) for name in names
+                     if len(names) > 1 and (name != triangle.rod.name or triangle.boom.name in names))
     return peers
 
 
 def _follows(manipulator, peer, joint):
     """A function of the position of one joint of a loop that gives that of another, NaN where there is none."""
     at_rest = dict(zip(manipulator.joints, manipulator.joint_state(manipulator.initial_position)[1]))
-    triangles = [module.triangle for module in manipulator.machine.modules if getattr(module, 'triangle', None)]
-    rod = next(one.rod.name for one in triangles if peer in (one.rod.name, one.boom.name, one.barrel.name))
+    rod = next(one.rod.name for one in manipulator.machine.triangles
+               if peer in (one.rod.name, one.boom.name, one.barrel.name))
     names = [peer if name == rod else name for name in (*manipulator.actuators, *manipulator.passive_joints)]
     measured = manipulator.joint_map(names)
     place = manipulator.joints.index(joint)

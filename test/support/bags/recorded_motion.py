@@ -5,7 +5,6 @@ from itertools import islice
 
 import numpy as np
 
-from psdyn_ros.control.laws.registry import make_law
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.simulation.sensors.readings import Readings, exact_readings
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
@@ -63,7 +62,7 @@ def controlled(payload=0.0, plain=False, seconds=10.0, drift=0.0, late=0):
     """
     waypoints = tracking_runs.REFERENCES['demonstration']()
     plant = tracking_runs.plant_for(waypoints.positions[0], payload=payload)
-    law = make_law('valve_computed_torque', crane(), oil(), period=PERIOD)
+    law = tracking_runs.assembled_law('valve_computed_torque', crane(), oil())
     law.hold(waypoints.positions[0])
     law.reference.follow(waypoints, 0.0)
     sensors, history = tracking_runs.PlainSensors(), []

@@ -13,7 +13,7 @@ from psdyn_ros.validation.metrics.energy import EnergyBalance
 from psdyn_ros.validation.metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, MetricsAccumulator, capacities
 from psdyn_ros.validation.metrics.prediction import NEAR_STOP, REGIME_NAMES, REGIMES, Prediction, Predictor
 from psdyn_ros.validation.metrics.simulation_error import SimulationError
-from psdyn_ros.validation.metrics.spectrum import ResidualSpectrum
+from psdyn_ros.validation.signals.spectrum import ResidualSpectrum
 
 JUDGED = tuple(regime for regime in REGIMES if regime != NEAR_STOP)
 

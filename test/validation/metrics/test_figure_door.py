@@ -71,6 +71,7 @@ def folder(tmp_path_factory):
     folder = edited_copy(tmp_path_factory.mktemp('figure'), {
         'validation/metrics/mean_error.py': OWN, 'validation/metrics/metrics.py': LISTED})
     (folder / 'tolerances.yaml').write_text(CONFIG)
+    assert len(list((folder / 'psdyn_ros' / 'validation' / 'metrics').glob('*.py'))) <= 16
     return folder
 
 
