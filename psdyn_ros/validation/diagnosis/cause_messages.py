@@ -19,7 +19,8 @@ BRIEFLY = {'payload': "a payload at '{}'", 'friction': "friction of '{}'", 'area
            'delay': "a delay of '{}'", 'base_tilt': 'a tilted {}', 'frozen_encoder': "a frozen encoder of '{}'",
            'encoder_offset': "an offset of the encoder of '{}'", 'ports': "exchanged ports of '{}'",
            'exchanged': "exchanged measurements of '{}'", 'encoder_scale': "a scale of the encoder of '{}'",
-           'center_of_mass': "the centre of mass of '{}'", 'bore': "the bore of '{}'"}
+           'center_of_mass': "the centre of mass of '{}'", 'bore': "the bore of '{}'",
+           'contact_force': "a force on '{}'"}
 CHECK_NEXT = {
     'payload': "weigh what hangs on '{}', or run `psdyn identify --payload {}`",
     'friction': "record '{}' at a steady 30 to 100 mm/s both ways with warm oil; `psdyn identify` finds its friction",
@@ -34,7 +35,8 @@ CHECK_NEXT = {
     'exchanged': "compare names and cables of the sensors of '{}'",
     'encoder_scale': "move '{}' between two known positions, and compare how far it went; check its gear and unit",
     'center_of_mass': "see where the load hangs on '{}', or run `psdyn identify --payload {}`",
-    'bore': "compare bore and rod of '{}' with its data sheet"}
+    'bore': "compare bore and rod of '{}' with its data sheet",
+    'contact_force': "see what '{}' touched or carried then"}
 
 
 class Wording(NamedTuple):
@@ -97,6 +99,14 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
                        'than the model says', abs(value) < MAX_GAIN)
     most = hydraulics.supply.pressure / (corrections.seconds if kind == 'sensor_drift' else 1.0)
     return _pressure(kind, about, value, error, hydraulics.cylinders[about], most)
+
+
+def of_force(link, theta, covariance, span):
+    """Return the `Wording` of a force theta (3,) [N] on a link, its covariance, and from when to when it acts [s]."""
+    size, error = _length(theta, covariance)
+    parts = ', '.join(map(shown, theta, np.sqrt(np.diagonal(covariance))))
+    return Wording(size, error, 'N', f"a force on '{link}' from {span[0]:.0f} to {span[1]:.0f} s, ({parts}) N along x, "
+                   'y and z of the base,', True)
 
 
 def briefly(kind, about):

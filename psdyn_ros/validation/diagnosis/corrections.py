@@ -24,7 +24,7 @@ SPACING = 0.02              # s between rows; the filter leaves little in betwee
 STEP = 1e-4                 # m, rad of central differences, of encoders; and 1, of scales of them
 ROUNDING = 1e-10            # of the largest column of a payload below which another one is rounding errors of zero
 # columns that each actuator has of its own, then those of the payload, of its centre of mass, of the tilt, of a payload
-# on a tilted base, of weight, of encoders, of their scales, of the second order of both, and of pairs
+# on a tilted base, of weight, of a force, of encoders, of their scales, of the second order of both, and of pairs
 RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, BORE, PORTS = range(8)
 OWN = 8
 PAYLOAD = slice(OWN, OWN + COUNT)
@@ -32,7 +32,8 @@ CENTER = slice(PAYLOAD.stop, PAYLOAD.stop + 3)
 TILT = slice(CENTER.stop, CENTER.stop + 2)
 TILTED = slice(TILT.stop, TILT.stop + 8)        # mass and moments of a payload under either tilt
 WEIGHT = TILTED.stop
-ENCODERS = WEIGHT + 1
+FORCE = slice(WEIGHT + 1, WEIGHT + 4)            # on the link, along x, y and z of the base
+ENCODERS = FORCE.stop
 
 
 class Corrections:
@@ -93,8 +94,9 @@ class Corrections:
             C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))
             C[..., CENTER] = C[..., PAYLOAD][..., 1:4]
             C[..., TILT], C[..., WEIGHT] = self._tilt(x)
-            C[..., TILTED] = np.concatenate([self._on_actuators(x, self._regressor.at_rest(x, change)[..., :4])
-                                             for change in self.gravity], axis=-1)
+            held = np.stack([self._on_actuators(x, self._regressor.at_rest(x, axis)[..., :4]) for axis in np.eye(3)])
+            C[..., FORCE] = np.moveaxis(held[..., 0], 0, -1)
+            C[..., TILTED] = np.concatenate(np.tensordot(self.gravity, held, 1), axis=-1)
             offsets, curves = self._encoders(block, x, xd, xdd, rows)
             rates = self._rates(x, xd, xdd)
         except StateError:

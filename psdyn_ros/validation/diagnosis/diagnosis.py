@@ -13,6 +13,7 @@ from ..metrics.bootstrap import Interval, bootstrap
 from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
 from ..signals.filters import SECOND_DERIVATIVE
 from .cause_messages import CHECK_NEXT, briefly
+from .contact import pushed
 from .correction_fits import RESAMPLES
 from .corrections import RATE, Corrections
 from .exact_columns import ExactColumns
@@ -33,7 +34,8 @@ class Cause:
     """Something that would explain a part of the residual.
 
     kind      'payload', 'center_of_mass', 'friction', 'area', 'bore', 'ports', 'exchanged', 'sensor_offset',
-              'sensor_drift', 'delay', 'base_tilt', 'frozen_encoder', 'encoder_offset' or 'encoder_scale'
+              'sensor_drift', 'delay', 'base_tilt', 'contact_force', 'frozen_encoder', 'encoder_offset' or
+              'encoder_scale'
     about     link, actuator, topic, joint or 'base'
     share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
               to; between low and high with 95 % confidence.  Of actuators each counts by the noise of its effort.  Of a
@@ -175,10 +177,15 @@ class Diagnosis:
         frozen = self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used)
         first = ranking.simplest(fits)
         if first is None or any(cause.share >= first.share.estimate - EQUAL for cause in frozen):
-            leading, taken = frozen, ()
+            leading, taken = list(frozen), ()
         else:
             leading, taken = _together(ranking, first, fits, listed)
-        others = [_cause(fit) for fit in fits if fit.candidate not in taken] + ([] if leading is frozen else frozen)
+        begins = self._begin + used * self.width
+        push = pushed(self.corrections, products, noise, weights, self.width, begins, _excess)
+        if push and push.share.estimate > max([ranking.explained(taken), *(cause.share for cause in frozen)]):
+            leading, taken = [_cause(push)], ()
+        others = [_cause(fit) for fit in fits if fit.candidate not in taken]
+        others += [cause for cause in frozen if cause not in leading]
         found = (leading + sorted(others, key=lambda cause: -cause.share))[:MAX_CAUSES]
         self.text = (f'likeliest of what was looked for: {found[0].text}' if found else
                      'nothing that was looked for would explain more of the residual than noise does')

@@ -110,6 +110,10 @@ class Ranking:
         """Return the `Interval` of the share of the residual's squares that a candidate explains alone."""
         return self._equations.share(candidate.columns)
 
+    def explained(self, chosen):
+        """Return the share of the residual's squares that candidates explain together."""
+        return self._equations.explained(_columns(chosen)) if chosen else 0.0
+
     def simplest(self, fits):
         """Of what explains the most, and what may as well, the `Fit` that is not far-fetched, and has the fewest
         columns; None of none."""

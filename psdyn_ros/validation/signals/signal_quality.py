@@ -122,12 +122,10 @@ class SignalQuality:
     """
 
     def __init__(self, floor, follows=None):
-        self._floor, self._follows = floor, follows
-        self.samples = self.missing = self.spikes = 0
+        self._follows, self._spikes = follows, Spikes(floor)
+        self.samples = self.missing = 0
         self._skipped = 0                   # samples left out of the tail
-        self._usual = None                  # second difference of the last piece
         self.low, self.high = np.inf, -np.inf
-        self.largest_spike = 0.0
         self._pieces = np.zeros(2, dtype=int)   # that say whether there is noise, and of them those that say so
         self._tail = np.empty((4, 0))       # times, values, moved, peer of the last run, and two samples before
         self._before = np.empty(0)          # samples before those
@@ -149,24 +147,20 @@ class SignalQuality:
         if not len(values):
             return
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
-        fresh = self._tail.shape[1]
         samples = np.concatenate((self._tail, [times, values, moved, peer]), axis=1)
-        values = samples[1]
-        self._find_spikes(values, max(fresh - 1, 1), len(values) - 1)
-        self._look_for_noise(values[fresh:])
+        self._spikes.add(values)
+        self._look_for_noise(values)
         self._find_runs(samples)
 
-    def _find_spikes(self, values, first, last):
-        """Count samples that both neighbours contradict, from the first on and before the last."""
-        if last <= first:
-            return
-        off = values[1:-1] - 0.5 * (values[:-2] + values[2:])
-        if last - first >= FEWEST or self._usual is None:
-            self._usual = usual_step(off)
-        found = np.flatnonzero(sticking_out(values, off, self._usual, self._floor)[first - 1:last - 1]) + first - 1
-        if len(found):
-            self.spikes += len(found)
-            self.largest_spike = max(self.largest_spike, float(np.abs(off[found]).max()))
+    @property
+    def spikes(self):
+        """Samples that both neighbours contradict."""
+        return self._spikes.spikes
+
+    @property
+    def largest_spike(self):
+        """By how much the worst of them does."""
+        return self._spikes.largest_spike
 
     def _look_for_noise(self, values):
         """Note whether samples scatter, such that never two are the same by chance."""

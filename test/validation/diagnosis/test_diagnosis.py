@@ -473,35 +473,6 @@ def test_intervals_of_few_stretches_cover_the_truth_as_often_as_those_of_many(bi
     assert 0.925 < (np.abs(scores) <= 1.96).mean() < 0.985
 
 
-@given(kind=st.sampled_from(['payload', 'friction', 'sensor_offset', 'sensor_drift', 'encoder_offset',
-                             'encoder_scale']), value=st.floats(-3.0, 3.0),
-       error=st.floats(1e-3, 0.3), axis=st.integers(1, 3), believed=st.booleans())
-def test_no_cause_is_what_cannot_be(kind, value, error, axis, believed):
-    """A mass or friction below zero, a pressure beyond the supply, an encoder beyond the ends of its joint."""
-    corrections = Corrections(Predictor(crane(), oil(), SavitzkyGolay(PERIOD)))
-    corrections.by_pressure[:], corrections.believed[:], corrections.seconds = True, believed, 10.0
-    corrections.encoders = dict(enumerate(crane().coordinates))
-    corrections.seen = np.array([0.8, 0.2]) @ [crane().limits.lower, crane().limits.upper] + [[0.0], [0.1]]
-    name, cylinder, most = crane().actuators[axis], oil().cylinders[crane().actuators[axis]], oil().supply.pressure
-    scale = {'payload': corrections.body.mass, 'sensor_offset': most * cylinder.area_a,
-             'sensor_drift': most * cylinder.area_a / 10.0}.get(kind, 1.0)
-    theta = scale * np.array([value, 0.0, 0.0, 0.0] if kind == 'payload' else [value])
-    found = word(kind, name, theta, (scale * error) ** 2 * np.eye(len(theta)), corrections=corrections,
-                 hydraulics=oil(), axis=axis)
-    if kind == 'payload':
-        assert found.possible == (value + 1.0 > -3.0 * error)
-    elif kind == 'friction':
-        assert found.possible == (value + 1.0 > -3.0 * error if believed else value > 0.0)
-        assert not found.possible or found.estimate >= 0.0 and ' -' not in found.text
-    elif kind in ('sensor_offset', 'sensor_drift'):
-        assert found.possible == (abs(value) < 1.0)
-        assert ('port B' in found.text) == (abs(value) < cylinder.area_b / cylinder.area_a)
-    elif found.possible:
-        low, high = corrections.seen[:, axis] * (1.0 - value) if 'scale' in kind else corrections.seen[:, axis] - value
-        margin = 0.011 * (crane().limits.upper - crane().limits.lower)[axis]
-        assert crane().limits.lower[axis] - margin <= low and high <= crane().limits.upper[axis] + margin
-
-
 @pytest.mark.parametrize('kind', ['center_of_mass', 'base_tilt'])
 def test_errors_across_a_vector_do_not_make_it_longer(kind):
     """Mean over draws of its errors, against the truth and against the plain length."""
