@@ -134,8 +134,8 @@ class ControlCore:
         self._pass_on(self.law.set_base, base)
 
     def take_imu(self, link: str, turning: npt.ArrayLike, force: npt.ArrayLike) -> None:
-        """As `PassiveStates.take_imu` on a machine with passive joints; what is refused is counted, and raised."""
-        self._pass_on(self.law.load.passive.take_imu, link, turning, force)
+        """As `LoadModel.take_imu`; what is refused is counted, and raised."""
+        self._pass_on(self.law.load.take_imu, link, turning, force)
 
     def _pass_on(self, take: Callable[..., Any], *values: Any) -> None:
         try:

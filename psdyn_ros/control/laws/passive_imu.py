@@ -1,8 +1,8 @@
 """Rates of passive joints by an inertial sensor (IMU) on what they carry, and whether its axes can be those declared.
 
 What swings freely feels its specific force along what it hangs from, wherever it is: an accelerometer says nothing of
-the angle of a swing, but which way is up in the axes of the link.  About that axis the sensor is compared with the swing
-that the model predicts when the driven joints begin to move.
+the angle of a swing, but which way is up in the axes of the link.  About that axis the sensor is compared with the
+swing that the model predicts when the driven joints begin to move.
 """
 
 from math import exp

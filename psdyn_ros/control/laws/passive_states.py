@@ -42,7 +42,8 @@ class PassiveStates:
                  'hanging': at rest where the load hangs, and rigid with what it hangs from until `let_swing`
 
     `joints` are their names; `hanging` is the `Hanging` for kernels; `allowance` (driven,) are the accelerations of the
-    driven joints by a swing that is not known; `imu` is a `PassiveImu`, None where none speaks. Raises ModelError where the load does not hang at the initial position.
+    driven joints by a swing that is not known; `imu` is a `PassiveImu`, None where none speaks. Raises ModelError where
+    the load does not hang at the initial position.
     """
 
     def __init__(self, manipulator, handle, source=ESTIMATED):

@@ -16,7 +16,7 @@ from .passive_states import RESTING
 from .valve_gains import ValveGains, beyond, default_bandwidth, own_modes, torque_gains
 from .valve_law import ValveLaw
 
-STIFF_MODE = 3.0    # times the bandwidth, own mode of axes that are held as stiffly as that against a swing not modelled
+STIFF_MODE = 3.0    # times the bandwidth, own mode from which an axis is held that stiffly against an unknown swing
 BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared with the model
 
 

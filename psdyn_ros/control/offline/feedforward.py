@@ -1,7 +1,7 @@
 """Inverse dynamics as feedforward: what a motion asks of the actuators, and of any independent joints in their place.
 
-Where a load hangs from passive joints, the motion is that of the driven ones and the dynamics are hybrid: the load moves
-freely, from rest at the first instant on, as `advance` follows the motion.
+Where a load hangs from passive joints, the motion is that of the driven ones and the dynamics are hybrid: the load
+moves freely, from rest at the first instant on, as `advance` follows the motion.
 
 The effort of a joint is defined by virtual work: the efforts tau on `joints` do at every motion the work of the efforts
 f on the actuators, tau' J = f' A with J and A the rates of joints and actuators for unit rates of the coordinates.

@@ -66,8 +66,7 @@ class ControllerInputs:
         node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, LATEST, raw=True)
         node.create_subscription(JointTrajectory, '~/point', self._on_point, LATEST, raw=True)
         node.create_subscription(InertiaStamped, '~/payload', self._payload, LATEST)
-        if self._passive:
-            node.create_subscription(Imu, '~/imu', self._imu, LATEST)
+        node.create_subscription(Imu, '~/imu', self._imu, LATEST)
         node.create_subscription(String, TOPIC, self._description, LATCHED)
         self._base = BaseInputs(node, machine, now=now, age_clock=time.monotonic_ns, timeout=setup.base_timeout,
                                 reject=self._reject_load, check=core.set_base)

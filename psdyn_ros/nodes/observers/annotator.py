@@ -9,8 +9,8 @@
     /diagnostics      diagnostic_msgs/DiagnosticArray   out  passed and refused trajectories
 
 A trajectory is refused whole, with the number of its first bad point, where the motion leaves the limits of the
-machine, where no loop closes, or where an actuator cannot do it. A load that hangs from passive joints rests at first and
-then swings freely; points are at most 0.02 s apart then. The controller then goes on with what it had. One
+machine, where no loop closes, or where an actuator cannot do it. A load that hangs from passive joints rests at first
+and then swings freely; points are at most 0.02 s apart then. The controller then goes on with what it had. One
 without points, which stops joint_trajectory_controller, passes as it is.
 """
 

@@ -222,7 +222,7 @@ class Predictor:
 
 
 def driven_efforts(manipulator, x, xd, xdd, base=None):
-    """Return the efforts (..., actuators) of states (..., dof) whose passive joints, if any, were measured to move so."""
+    """Return the efforts (..., actuators) of states (..., dof); passive joints were measured to move like that."""
     if not manipulator.underactuated:
         return manipulator.inverse_dynamics(x, xd, xdd, base=base)
     f = manipulator.generalized_forces(x, xd, xdd, base=base)

@@ -287,13 +287,12 @@ def test_swing_that_nobody_measures_is_survived(source):
         np.testing.assert_allclose(core.law.load.passive.position, record.x[-1, PASSIVE], atol=2e-3)
 
 
-def with_imu(turned=np.eye(3), swing=(0.0, 0.0), seconds=7.0, **options):
+def with_imu(turned=None, swing=(0.0, 0.0), seconds=7.0, **options):
     """(core, recording, estimated positions): an inertial sensor on the load at 100 Hz, mounted turned (3, 3)."""
-    c = on_valves(**options)
+    c, rng, found, turned = on_valves(**options), np.random.default_rng(1), [], np.eye(3) if turned is None else turned
     start = c.machine.initial_position.copy()
     start[PASSIVE] += swing
-    plant, core, rng, found = HydraulicPlant(c.machine, c.hydraulics, period=c.period, position=start), assemble(c), \
-        np.random.default_rng(1), []
+    plant, core = HydraulicPlant(c.machine, c.hydraulics, period=c.period, position=start), assemble(c)
 
     def seen(time, measured):
         found.append(core.law.load.passive.position - plant.x[PASSIVE])
@@ -313,7 +312,8 @@ def with_imu(turned=np.eye(3), swing=(0.0, 0.0), seconds=7.0, **options):
 def test_inertial_sensor_on_the_load_finds_its_swing():
     core, record, off = with_imu(swing=(0.1, 0.05), passive_states='estimated')
     assert off[1000] < 0.02 and off[2500:].max() < 4e-3 and record.reasons == ()
-    assert status(core)['inertial sensor'] == 'load' and status(core)['passive joints measured'] == 'hook_pitch, hook_roll'
+    found = status(core)
+    assert (found['inertial sensor'], found['passive joints measured']) == ('load', 'hook_pitch, hook_roll')
     with pytest.raises(ModelError, match="sensor on 'hanger': hook_pitch, hook_roll do not all turn it"):
         core.take_imu('hanger', np.zeros(3), np.zeros(3))
     with pytest.raises(UnknownNameError, match="inertial sensor on 'lode'"):
@@ -345,6 +345,8 @@ def test_silence_of_passive_joints_degrades_and_lets_a_stop_end():
 
 def test_machine_without_passive_joints_has_none():
     m = load(find_machine('five_bar'))
+    with pytest.raises(ModelError, match="inertial sensor on 'tool': 'five_bar' has no passive joints"):
+        LoadModel(m).take_imu('tool', np.zeros(3), np.zeros(3))
     assert not m.underactuated and m.driven_machine is m and LoadModel(m).passive is None
     assert psdyn_ros.load is load
 

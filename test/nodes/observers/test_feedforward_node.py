@@ -293,7 +293,8 @@ def test_both_nodes_give_a_hanging_load_the_same_swing(make):
     annotated, = made.sent['trajectory_out']
     streamed = make(feedforward.FeedforwardNode, robot_description=machine)
     for one in annotated.points:
-        streamed.hear['reference'](trajectory(m.actuators, one, stamp=SECOND + conversions.stamp_to_ns(one.time_from_start)))
+        stamp = SECOND + conversions.stamp_to_ns(one.time_from_start)
+        streamed.hear['reference'](trajectory(m.actuators, one, stamp=stamp))
     found = np.array([msg.data for msg in streamed.sent['commands']])
     np.testing.assert_allclose(found, [one.effort for one in annotated.points], rtol=1e-9, atol=1e-6)
     still = feedforward.Feedforward(psdyn_ros.load(machine)).at(annotated.points[-1].positions, np.zeros(4)).joints

@@ -375,8 +375,8 @@ def test_unusable_input_exits_with_two(tmp_path):
 
 
 def test_payload_of_a_hanging_load_is_found_by_its_weight_and_swing(tmp_path):
-    c = replace(ControllerConfig.from_files(find_machine('loader_crane'), safety=find_config('loader_crane_safety.yaml')),
-                swing_shaper='none', swing_damping=0.0)
+    c = ControllerConfig.from_files(find_machine('loader_crane'), safety=find_config('loader_crane_safety.yaml'),
+                                    swing_shaper='none', swing_damping=0.0)
     laden = c.machine.with_payload('load', 50.0, (0.0, 0.0, -0.2), 4.0 * np.eye(3))
     plant = Plant(laden, period=c.period)
     loop = ClosedLoop(assemble(c), plant).start()
