@@ -182,7 +182,8 @@ class CheckInputs:
         self.publishing = self.under_law = self.streaming = False
         self.now = self.clock = self.stamp = self.measured = self.pressure_stamp = self.clamped = 0
         self.time = 0.0
-        self.x = self.xd = self.positions = self.rates = self.estimated = self.pressures = self.supply = self.desired = None
+        self.x = self.xd = self.positions = self.rates = self.estimated = None
+        self.pressures = self.supply = self.desired = None
         self.reference_rate = np.zeros(config.machine.dof)
         self.command = np.full(len(config.machine.actuators), np.nan)
         self._oldest = config.declaration.timeouts.stopping_ns

@@ -40,7 +40,7 @@ OF_STAMPS = {UNSTAMPED: 'state_stale', OLD: 'state_stale', FUTURE: 'state_future
 COASTING_TIME = 0.5     # s for which a stop may go on at its speed, beyond what its deceleration takes
 SLACK = 0.005           # m or rad within which a position is the same
 VELOCITY_STEPS = 2.0    # of the allowed disagreement, by which a velocity may change at once
-FROZEN_TRAVEL = 2.0     # times the travel that friction explains, after which the error of a frozen position counts again
+FROZEN_TRAVEL = 2.0     # times the travel that friction explains, after which a frozen position counts again
 IN_A_ROW = 3            # jumps, and stamps out of order, that are a fault and not just a bad message
 
 
@@ -261,10 +261,10 @@ class _Frozen:
         last, self._last = self._last, (x, xd, stamp)
         if last is None or desired is None:
             return x, xd
-        still, added = x == last[0], self._added
-        if not still.any() and not added.any():
-            return x, xd
         _, rate, acceleration = desired
+        still, added = x == last[0], self._added
+        if not (still & (rate != 0.0)).any() and not added.any():
+            return x, xd
         dt = 1e-9 * (stamp - last[2])
         further = np.clip(added + dt * (rate + 0.5 * dt * acceleration), -self._most, self._most)
         back = np.sign(added) * np.maximum(np.abs(added) - np.abs(x - last[0]), 0.0)
