@@ -9,7 +9,7 @@ from .corrections import FORCE
 from .ranking import LEAST_SHARE, Candidate, Fit
 
 LEAST_BINS = 3              # in which a force acts
-MOST_OF_ALL = 0.5           # of the bins; what is wrong for longer is no matter of time
+MAX_SHARE = 0.5           # of the bins; what is wrong for longer is no matter of time
 LEAST_WITHIN = 0.5          # of the residual meanwhile that a constant force must explain
 
 
@@ -41,7 +41,7 @@ def _strongest_push(products):
     4, 4) of a residual and of three columns; (0, None) of too few bins."""
     sums = np.concatenate((np.zeros((1, *products.shape[1:])), np.cumsum(products, axis=0)))
     most, within = 0.0, None
-    for count in range(LEAST_BINS, int(MOST_OF_ALL * len(products)) + 1):
+    for count in range(LEAST_BINS, int(MAX_SHARE * len(products)) + 1):
         some = sums[count:] - sums[:-count]
         gains = (solve(some) * some[:, 1:, 0]).sum(axis=1)
         first = int(gains.argmax())
