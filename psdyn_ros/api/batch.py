@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def cores() -> int:
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
     # keyed by the process, since threads do not survive a fork
-    return ThreadPoolExecutor(cores(), thread_name_prefix='psdyn_batch')
+    return ThreadPoolExecutor(max(1, cores() - 1), thread_name_prefix='psdyn_batch')
 
 
 def run_batch(m: Manipulator, kernel: Any, handle: Handle, arrays: Mapping[str, Array]) -> Array:
@@ -54,19 +55,25 @@ def run_chunks(m: Manipulator, handle: Handle, rows: int, arrays: Mapping[str, A
     Loops of a row are closed from where they were in the row before, where that is near.
     arrays: {name: (N, ...)} for the error of the first row that fails, which is raised.
     """
-    def run_rows(first: int, last: int) -> tuple[int, int]:
-        copied = handle.copy()
-        copied.start_from_last()
-        return run(copied, first, last)
+    count = max(1, min(4 * cores(), rows // MIN_CHUNK_ROWS)) if compiled else 1
+    ends = [rows * i // count for i in range(count + 1)]
+    chunks, results = iter(list(zip(ends, ends[1:]))), []
 
-    chunks = max(1, min(4 * cores(), rows // MIN_CHUNK_ROWS)) if compiled else 1
-    if chunks == 1:
-        results = [run_rows(0, rows)]
-    else:
-        ends = [rows * i // chunks for i in range(chunks + 1)]
-        # every chunk must have ended before the results are handed back
-        results = list(_pool(os.getpid()).map(run_rows, ends[:-1], ends[1:]))
-    for status, row in results:
+    def work() -> None:
+        for first, last in chunks:      # threads share the iterator: each takes the next chunk
+            copied = handle.copy()
+            copied.start_from_last()
+            results.append(run(copied, first, last))
+
+    helpers = [_pool(os.getpid()).submit(work) for _ in range(min(cores(), count) - 1)]
+    try:
+        work()
+    finally:
+        # no thread may still write when the results are handed back
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
+    for status, row in sorted(results, key=itemgetter(1)):
         if status != OK:
             raise status_error(m, status, {name: array[row] for name, array in arrays.items()}, row)
 

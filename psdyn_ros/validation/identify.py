@@ -97,6 +97,7 @@ def conclude(evidence, *, payload=False, payload_com=None, reach=REACH, source='
     deviations = np.sqrt(np.diag(estimate.covariance))
     found = _links_and_friction(evidence, unknown, estimate, inertials, payload, FAINTEST * _usual(groups))
     _check_possible(*found, manipulator)
+    found = tuple(body.possible for body in found[0]), found[1]
     return Identification(
         machine=manipulator.name, source=source, payload=payload, bodies=found[0], friction=found[1],
         base=_base(regressor, system, unknown, declared, float(np.max(_usual(groups))), estimate.share),
@@ -121,16 +122,14 @@ def _check_possible(bodies, friction, manipulator):
         own = 0.0 if body.declared is None or not body.payload else body.declared.mass
         if own + body.found.mass < -SIGNIFICANT * body.errors[0]:
             raise IdentificationError(
-                f"'{manipulator.name}': link '{body.name}' with its payload would have a mass of "
-                f'{own + body.found.mass:.4g} kg, which no body can have; check the units and ports of its pressures, '
-                'delays and the hydraulics with `psdyn validate`')
-    moved = [one for one in friction if one.forces]
+                f"'{manipulator.name}': link '{body.name}' with its payload would weigh less than nothing; check the "
+                'units and ports of its pressures, delays and the hydraulics with `psdyn validate`')
+    moved = [one for one in friction if one.forces or one.impossible]
     if moved and all(one.impossible for one in moved):
-        named = ', '.join(f'{one.name} {one.forces[1].force:.4g}' for one in moved)
         raise IdentificationError(
-            f"'{manipulator.name}': friction of every actuator would be below zero ({named} N or N m at "
-            f'{SPEEDS[1]:g} m/s or rad/s), which none can be; check the sign of efforts, ports of pressures and delays '
-            'with `psdyn validate`')
+            f"'{manipulator.name}': friction of every actuator would be below zero ("
+            f'{", ".join(one.name for one in moved)}), which none can be; check the sign of efforts, ports of '
+            'pressures and delays with `psdyn validate`')
 
 
 def _unusable(evidence):
@@ -196,7 +195,7 @@ def _friction(evidence, number, unknown, estimate, floor):
                                  float(row @ [coulomb, viscous])))
     errors = np.sqrt(np.diag(covariance))
     return FrictionEstimate(name, unit, float(evidence.moved[number]), float(coulomb), float(viscous), float(level),
-                            float(slope), float(errors[0]), float(errors[1]), tuple(forces))
+                            float(slope), float(errors[0]), float(errors[1]), tuple(forces)).possible
 
 
 def _sensors(evidence, unknown, estimate, deviations):

@@ -116,13 +116,13 @@ def validate(bag: File, urdf: File | Manipulator, *, hydraulics: File | Hydrauli
         delays = {name: delay_of(late, channels, name) for name in manipulator.actuators}
         limits = capacities(manipulator, declared)
         metrics = MetricsAccumulator(manipulator, predictor.mechanism, limits, quality=quality, delays=delays)
-        taken = {topic: delay.taken for topic, delay in late.items() if delay.taken}
+        taken = {topic: delay for topic, delay in late.items() if delay.taken}
         overlap = max(OVERLAP, predictor.filter.half * channels.period)
         with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
                   bar_format='{desc}{bar} {n:.0f} %') as bar, _predicted(output, source, manipulator,
                                                                          predicted_rate) as predicted:
             for block in blocks(source, channels, manipulator, declared, rows=rows, overlap_s=overlap,
-                                quality=quality, delays={**settings.delays, **taken}):
+                                quality=quality, delays=settings.delays | {k: one.taken for k, one in taken.items()}):
                 prediction = predictor.predict(block)
                 if prediction is not None:
                     for taker in (metrics, simulation, traces, quality.units, *predicted):

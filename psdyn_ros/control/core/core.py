@@ -133,6 +133,10 @@ class ControlCore:
         """As `law.set_base`; what is refused is counted, and raised."""
         self._pass_on(self.law.set_base, base)
 
+    def take_imu(self, link: str, turning: npt.ArrayLike, force: npt.ArrayLike) -> None:
+        """As `LoadModel.take_imu`; what is refused is counted, and raised."""
+        self._pass_on(self.law.load.take_imu, link, turning, force)
+
     def _pass_on(self, take: Callable[..., Any], *values: Any) -> None:
         try:
             take(*values)

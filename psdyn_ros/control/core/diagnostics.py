@@ -31,6 +31,7 @@ def status(core):
         found |= {'passive joints': passive.source + (f': {passive.problem}' if passive.problem else ''),
                   'passive joints measured': ', '.join(name for name in passive.joints if name in seen) or 'none',
                   'passive measurements rejected': passive.rejected,
+                  'inertial sensor': 'none' if passive.imu is None else passive.imu.problem or passive.imu.link,
                   'shaped of the last motion': core.law.reference.shaped_by}
         damping = core.law.reference.damping
         if damping is not None and damping.declared:

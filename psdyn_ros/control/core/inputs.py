@@ -106,6 +106,7 @@ class Inputs:
         self.time = seen.time = 1e-9 * (stamp - self._epoch)
         seen.x, seen.xd = x, xd = measured.x, measured.xd
         seen.positions, seen.rates = self._motion.read(x, xd)
+        seen.estimated = self.state_check.estimate(seen.desired)
         seen.stamp, seen.measured = stamp, clock - max(ros_now - stamp, 0)
         runner.run(When.STATE)
         return ''
@@ -153,6 +154,7 @@ class CheckInputs:
 
     x, xd           (dof,) m and rad, m/s and rad/s; None before the first
     positions, rates  (actuators,) the same of the actuators
+    estimated       (x, xd) on which a law may act: those measured, but for a position that is frozen
     stamp           ns on the clock of stamps; 0 before the first
     measured        ns on the clock of ages
     time            s on the clock of trajectories
@@ -180,7 +182,8 @@ class CheckInputs:
         self.publishing = self.under_law = self.streaming = False
         self.now = self.clock = self.stamp = self.measured = self.pressure_stamp = self.clamped = 0
         self.time = 0.0
-        self.x = self.xd = self.positions = self.rates = self.pressures = self.supply = self.desired = None
+        self.x = self.xd = self.positions = self.rates = self.estimated = None
+        self.pressures = self.supply = self.desired = None
         self.reference_rate = np.zeros(config.machine.dof)
         self.command = np.full(len(config.machine.actuators), np.nan)
         self._oldest = config.declaration.timeouts.stopping_ns

@@ -88,9 +88,9 @@ class OutputSelector:
 
     def brake(self, fault):
         """Slow the reference down: from what was measured on a fault, from where it is otherwise."""
-        reference, t, state = self.law.reference, self._inputs.time, self._inputs.state_check
+        reference, t = self.law.reference, self._inputs.time
         if fault:
-            reference.stop_from(t, state.x, state.xd, self._deceleration)
+            reference.stop_from(t, *self._seen.estimated, self._deceleration)
         else:
             reference.stop(t, self._deceleration)
 
@@ -209,7 +209,7 @@ class OutputSelector:
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
         x, xd = seen.x, seen.xd
-        command = law.update(seen.time, x, xd, seen.pressures, seen.age, seen.supply)
+        command = law.update(seen.time, *seen.estimated, seen.pressures, seen.age, seen.supply)
         self._follow(law.desired)
         if self.gate.is_array(command):         # else it does not pass
             command = command.copy()

@@ -341,15 +341,9 @@ def _checked_space(space):
     return space
 
 
-def check_actuation(manipulator, passive=True):
-    """Raise ActuationError where some coordinate of a machine is beyond its actuators.
-
-    passive: whether passive joints may be, which then move freely.
-    """
+def check_actuation(manipulator):
+    """Raise ActuationError where some coordinate of a machine but passive joints is beyond its actuators."""
     m = manipulator
-    if m.underactuated and not passive:
-        raise ActuationError(f"'{m.name}' has passive joints, {', '.join(m.passive_joints)}; expected a machine whose "
-                             'coordinates are all driven, such as its `driven_machine`')
     if m.floating:
         raise ActuationError(f"'{m.name}' cannot be controlled: its base floats and nothing drives it; expected a "
                              'machine that stands on its root link')

@@ -10,8 +10,9 @@ from ...kernels.control import passive as kernels
 from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
 from ...kernels.runtime.buffer import views
 from ...kernels.runtime.status import OK, SINGULAR, decode
-from ...model.errors import ModelError, PsdynError, ShapeError, StateError, check_name
+from ...model.errors import ModelError, NonFiniteError, PsdynError, ShapeError, StateError, check_name
 from ..reference.swing_damping import SwingTerms
+from .passive_imu import PassiveImu
 
 SOURCES = MEASURED, ESTIMATED, RESTING = 'measured', 'estimated', 'hanging'
 BANDWIDTH = 3.0         # rad/s of corrections of an estimate by what is measured
@@ -23,6 +24,7 @@ REFRESH = 0.2           # s after which the forces of a swing are computed again
 PERTURBATION = 0.01     # rad, m of a passive joint for that
 SILENT = 0.1            # s without a measurement, after which one counts as missing
 LONGEST_STEP = 0.05     # s that an estimate is advanced at once; after a longer gap it starts from rest
+IMU_AGE = 0.05          # s for which rates by an inertial sensor count
 JUMP = 0.05             # rad, m between a measurement and the one before, beyond what its rate explains
 IN_A_ROW = 5            # jumps after which measurements are taken where they are
 SMALLEST_GRAVITY = 1e-9     # m/s^2, of a machine that gravity has no direction for
@@ -37,10 +39,11 @@ class PassiveStates:
     source       'measured': as measured; while that is silent, as estimated
                  'estimated': hybrid dynamics along the measured motion of the driven joints, corrected by the efforts
                  that these take, and by what is measured of the passive joints, if anything
-                 'hanging': at rest where the load hangs, and rigid with what it hangs from
+                 'hanging': at rest where the load hangs, and rigid with what it hangs from until `let_swing`
 
     `joints` are their names; `hanging` is the `Hanging` for kernels; `allowance` (driven,) are the accelerations of the
-    driven joints by a swing that is not known. Raises ModelError where the load does not hang at the initial position.
+    driven joints by a swing that is not known; `imu` is a `PassiveImu`, None where none speaks. Raises ModelError where
+    the load does not hang at the initial position.
     """
 
     def __init__(self, manipulator, handle, source=ESTIMATED):
@@ -62,6 +65,8 @@ class PassiveStates:
         self._seen = [-inf] * count             # s, of the last measurement of each
         self._measurement = [(nan, nan)] * count    # position and rate, last accepted
         self._jumps = [0] * count
+        self.imu, self._turned = None, None         # and what it measured since the last state
+        self._turning, self._turned_at = np.full(count, nan), -inf      # rates by it, and s of them
         self.rejected, self.problem = 0, ''     # measurements that jumped; why there is no estimate
         start = manipulator.initial_position
         self._home = start[~self._driven]
@@ -86,6 +91,10 @@ class PassiveStates:
     def rate(self):
         """(passive,) rad/s, m/s, in use."""
         return self._state[1].copy()
+
+    def let_swing(self):
+        """Let a load that is assumed to be at rest give way to accelerations, as it does."""
+        self._mask[:] = self._driven
 
     def split(self, x, xd):
         """Return (x, xd, passive (2, passive)) of the driven and passive joints of a state of the whole machine.
@@ -202,6 +211,30 @@ class PassiveStates:
         check(self._machine, inverse_checked(self.hanging.tree, self.hanging.loops, x, xd, still, f), x=x, xd=xd)
         return f
 
+    def take_imu(self, link, turning, force):
+        """Take what an inertial sensor on a link measured just now, for the next `observe`.
+
+        turning (3,) [rad/s], force (3,) [m/s^2]: angular velocity, acceleration less gravity, in axes of the link.
+        Raises as `PassiveImu`, and NonFiniteError.
+        """
+        turned = np.array(turning, dtype=float), np.array(force, dtype=float)
+        if not isfinite(sum(one.sum() for one in turned)):
+            raise NonFiniteError(f"inertial sensor on '{link}': not finite")
+        if self.imu is None or self.imu.link != link:
+            self.imu = PassiveImu(self._machine, link, self.resting(self._machine.initial_position[self._driven]))
+        self._turned = turned
+
+    def _with_imu(self, t, x, xd, measured):
+        """Return `measured` with the rates of the inertial sensor where it has none."""
+        if self._turned is not None:
+            self._turning, self._turned_at = self.imu.rates(t, *self.whole(x, xd), *self._turned), t
+            self._turned = None
+        if not 0.0 <= t - self._turned_at <= IMU_AGE:
+            return measured
+        out = np.full((2, len(self.joints)), nan) if measured is None else np.array(measured, dtype=float)
+        out[1] = np.where(np.isfinite(out[1]), out[1], self._turning)
+        return out
+
     def observe(self, t, x, xd, measured=None, efforts=None):
         """Take a state x, xd (driven,) at t [s] and what is `measured` (2, passive) then, NaN or None: nothing.
 
@@ -211,7 +244,7 @@ class PassiveStates:
         dt = None if self._last is None else t - self._last
         self._after[0], self._after[1] = x, xd
         self._last, self.problem = t, ''
-        accepted = self._accepted(t, measured)
+        accepted = self._accepted(t, measured if self.imu is None else self._with_imu(t, x, xd, measured))
         if self.source == RESTING:
             self._rest(x)
         elif dt is None or not 0.0 < dt <= LONGEST_STEP:
@@ -274,7 +307,9 @@ class PassiveStates:
 
     def _correct(self, measured, dt):
         w = BANDWIDTH * dt
-        share, rate_gain = (1.0, 0.0) if self.source == MEASURED else (1.0 - exp(-2.0 * w), BANDWIDTH * w)
+        # of rates alone a share: positions follow from how they differ from the estimated ones
+        exact = self.source == MEASURED and isfinite(measured[0].sum())
+        share, rate_gain = (1.0, 0.0) if exact else (1.0 - exp(-2.0 * w), BANDWIDTH * w)
         kernels.correct_passive(self.hanging, measured, share, rate_gain)
 
     def _accepted(self, t, measured):
@@ -292,7 +327,7 @@ class PassiveStates:
             self.rejected += jumped
             if jumped and self._jumps[j] < IN_A_ROW:
                 out[0][j] = out[1][j] = nan
-            elif position == position:
+            elif position == position or rate == rate:
                 self._measurement[j], self._seen[j], seen = (position, rate), t, True
         return np.array(out) if seen else None
 

@@ -13,6 +13,7 @@ from ...api.hydraulics.statics import frictionless
 from ...api.inputs import states
 from ...api.payload import checked_payload
 from ...kernels.rigid_body.entry import inverse_checked
+from ...model.errors import ModelError
 from ...model.mechanism.tree import rigid_parameters
 from .passive_states import ESTIMATED, PassiveStates
 
@@ -98,6 +99,12 @@ class LoadModel:
         self._to, self._share, self.changing = np.zeros_like(self._empty), 0.0, True
         for body, module, parameters in self._payloads.values():
             self._to[body, module] += parameters
+
+    def take_imu(self, link, turning, force):
+        """As `PassiveStates.take_imu`; ModelError where there are no passive joints."""
+        if self.passive is None:
+            raise ModelError(f"inertial sensor on '{link}': '{self.mechanism.name}' has no passive joints")
+        self.passive.take_imu(link, turning, force)
 
     @property
     def loading(self):

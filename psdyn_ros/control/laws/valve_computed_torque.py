@@ -4,7 +4,7 @@ What the valves must open for that is the inverse of their flow (`kernels/contro
 machine stiff, if it is let: feedback acts on the flow as well as on the force (`kernels/control/valve_control.py`).
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from ...kernels.control.valve_control import BIAS_SAMPLES, PRESSURE
 from ...kernels.control.valve_control import VALVE as VALVE_INTERFACE
 from .base import VALVE
 from .gains import check_gains
-from .valve_gains import ValveGains, beyond, default_bandwidth, torque_gains
+from .passive_states import RESTING
+from .valve_gains import ValveGains, beyond, default_bandwidth, own_modes, torque_gains
 from .valve_law import ValveLaw
 
+STIFF_MODE = 3.0    # times the bandwidth, own mode from which an axis is held that stiffly against an unknown swing
 BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared with the model
 
 
@@ -35,7 +37,12 @@ class ValveControl(ValveLaw):
         modes = self._modes()
         if bandwidth is None:
             bandwidth = default_bandwidth(modes, self.lag + period)
-        return torque_gains(self._inertia, self._law['interface'], modes, bandwidth, effort_bandwidth)
+        gains = torque_gains(self._inertia, self._law['interface'], modes, bandwidth, effort_bandwidth)
+        if self.load.passive is None or self.load.passive.source != RESTING:
+            return gains
+        stiff = own_modes(self._inertia, modes) > STIFF_MODE * bandwidth
+        return replace(gains, flow_stiffness=np.where(stiff, bandwidth, gains.flow_stiffness),
+                       flow_integral=np.where(stiff, bandwidth**2, gains.flow_integral))
 
     def set_gains(self, gains):
         """Go over to these `ValveGains` within GAIN_RAMP; raises ModelError where they cannot be."""

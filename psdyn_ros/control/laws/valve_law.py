@@ -46,6 +46,8 @@ class ValveLaw(ControlLaw):
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
                  effort_bandwidth=EFFORT_BANDWIDTH, **options):
         super().__init__(manipulator, hydraulics, period, **options)
+        if self.load.passive is not None:       # oil resists a swing, whatever inertia scales the feedback
+            self.load.passive.let_swing()
         on_valve = np.isin(self.interfaces, (VALVE, VELOCITY))
         spools = self.cylinders[[row for row, valve in zip(self.axes['cylinder'], on_valve) if valve]]
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools

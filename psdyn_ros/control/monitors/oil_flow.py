@@ -90,7 +90,7 @@ class FlowCheck(Check):
         law, motion, rows, t = self._law, self._motion, self._witnesses.motion, inputs.time
         x, xd, _ = law.desired
         x_ahead, xd_ahead, _ = law.reference.ahead(t + inputs.age + law.lag + 0.5 * self._period)
-        rows[kernels.MEASURED], rows[kernels.REFERENCE] = inputs.positions, motion.positions(x)
+        rows[kernels.MEASURED], rows[kernels.REFERENCE] = motion.positions(inputs.estimated[0]), motion.positions(x)
         rows[kernels.RATE], rows[kernels.AHEAD_RATE] = motion.rates(x, xd), motion.rates(x_ahead, xd_ahead)
         rows[kernels.RESIDUAL], rows[kernels.EFFORT] = law.force_residuals, law.predicted_efforts
         worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command,

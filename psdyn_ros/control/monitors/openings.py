@@ -65,7 +65,7 @@ class OpeningCheck(Check):
     def _set_motion(self, inputs, ahead):
         """Set what was measured, and the reference now and at a time ahead [s]."""
         motion, of, (desired, rate, _) = self._range.motion, self._motion, self._law.desired
-        motion[kernels.MEASURED], motion[kernels.MEASURED_RATE] = inputs.positions, inputs.rates
+        motion[kernels.MEASURED], motion[kernels.MEASURED_RATE] = of.read(*inputs.estimated)
         motion[kernels.REFERENCE], motion[kernels.REFERENCE_RATE] = of.positions(desired), of.rates(desired, rate)
         motion[kernels.AHEAD_RATE] = of.rates(*self._law.reference.ahead(ahead)[:2])
 

@@ -11,6 +11,8 @@ class PassiveJointCheck(Check):
             0.1),
         warning('F44', 'passive_jump', 'a passive joint farther from where it was than its rate explains',
                 'it counts as not measured'),
+        warning('F44', 'passive_imu', 'an inertial sensor on a load whose axes cannot be those of its link',
+                'it counts as not measured'),
         Row('F44', 'passive_unknown', DEGRADE, 'the motion of passive joints cannot be computed', REDUCED, 2),
     )
     def __init__(self, config, law):
@@ -26,6 +28,8 @@ class PassiveJointCheck(Check):
         if passive.rejected > self._rejected:
             findings.append(Finding('passive_jump', f'{", ".join(passive.joints)}: a measurement is not used'))
         self._rejected = passive.rejected
+        if passive.imu is not None and passive.imu.problem:
+            findings.append(Finding('passive_imu', passive.imu.problem))
         silent = passive.silent(inputs.time)
         if silent and passive.needs_measurements:
             findings.append(Finding('passive_silent', f'{", ".join(silent)} not measured: estimated', Result.STALE))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...kernels.control import speed_plausibility as kernels
-from ...model.parameters.hydraulics import VALVE, VELOCITY
+from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from .actuator_motion import ActuatorMotion
 from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Finding, Row, State, When
 
@@ -72,12 +72,12 @@ class SwingCheck(Check):
     """Stops a machine that swings more than it did when its reference came to rest, as under a law that is late."""
 
     rows = (Row('F41', 'swing_growing', STOP_OPEN_LOOP, 'while its reference rests, faster than in its first half '
-                'second, and than 1.5 times the speed of standstill', RAMPED, 4, 0.05, event=True),)
+                'second, and than the speed of standstill', RAMPED, 4, 0.05, event=True),)
     when = When.STATE
 
     def __init__(self, config, law):
         self._names = config.machine.actuators
-        self._limits = np.array([AT_REST * np.array(config.declaration.standstill_speed), asked_speed(config)])
+        self._limits = np.array([config.declaration.standstill_speed, asked_speed(config)])
         self._swing, self._rested = np.zeros((3, len(self._names))), np.zeros(1)
 
     def restart(self):
@@ -100,14 +100,15 @@ class SwingCheck(Check):
 class StopCheck(Check):
     """Watches a stop: under a law that does not slow down it becomes a ramp, and a ramp that does not is cut off.
 
-    A ramp is judged only where it began for that reason: else the measured state is not valid.
+    A ramp of openings is judged only where it began for that reason: else the measured state is not valid. A ramp of
+    forces is always judged: nothing corrects what the model lacks, and an axis may be driven back.
     """
 
     rows = (
         Row('F42', 'stop_failing', STOP_OPEN_LOOP, 'a stop under the law that does not slow down as declared', RAMPED,
             2, 0.1, event=True),
-        Row('F42', 'ramp_failing', SAFE_OPEN_LOOP, 'a ramp, after such a stop, that does not slow down', AT_ONCE, 2,
-            0.5, event=True),
+        Row('F42', 'ramp_failing', SAFE_OPEN_LOOP, 'a ramp, after such a stop or of forces, that does not slow down',
+            AT_ONCE, 2, 0.5, event=True),
     )
     when = When.STATE
 
@@ -116,6 +117,7 @@ class StopCheck(Check):
         self._motion, self._names = ActuatorMotion(m), m.actuators
         self._limits = np.array([SLOWING * np.array(config.declaration.deceleration),
                                  STANDS * np.array(m.limits.velocity, dtype=float)])
+        self._by_force = not {EFFORT, PRESSURE}.isdisjoint(law.interfaces)
         self._half_swing = 0.5 * law.swing_period           # s that the halves of a stop are apart at most
         self._stop = np.zeros((3, len(self._names)))        # speed at the beginning; smoothed rates; speed that is left
         self.restart()
@@ -128,7 +130,7 @@ class StopCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        if inputs.state is not State.STOPPING or not (inputs.under_law or self._failing):
+        if inputs.state is not State.STOPPING or not (inputs.under_law or self._failing or self._by_force):
             self._began = None
             return ()
         rates = inputs.rates
@@ -136,13 +138,17 @@ class StopCheck(Check):
             # a machine that swings may still come to the speed of its reference
             asked = self._motion.rates(inputs.x, inputs.reference_rate)
             self._began, self._stop[0], self._stop[1] = inputs.clock, np.maximum(np.abs(rates), np.abs(asked)), rates
+            self._direction = np.sign(rates)
         elapsed = 1e-9 * (inputs.clock - self._began) - REACTION
         elapsed = 0.5 * (max(elapsed, 0.0) + max(elapsed - self._half_swing, 0.0))
         i = kernels.judge_stop(self._limits, self._stop, rates, elapsed, inputs.period)
+        forth = self._direction * rates + self._limits[1]
+        if not inputs.under_law and (forth < 0.0).any():
+            i = int(forth.argmin())
         self._off = self._off + 1 if i >= 0 else 0
         if self._off < kernels.IN_A_ROW:
             return ()
-        name = 'ramp_failing' if self._failing else 'stop_failing'
+        name = 'stop_failing' if inputs.under_law else 'ramp_failing'
         self._failing, self._began, self._off = True, None, 0
         begin, rate, left = self._stop[:, i]
         return (Finding(name, f'{self._names[i]} moves at {abs(rate):.3g} per second, {begin:.3g} at the beginning of '

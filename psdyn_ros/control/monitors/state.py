@@ -40,6 +40,7 @@ OF_STAMPS = {UNSTAMPED: 'state_stale', OLD: 'state_stale', FUTURE: 'state_future
 COASTING_TIME = 0.5     # s for which a stop may go on at its speed, beyond what its deceleration takes
 SLACK = 0.005           # m or rad within which a position is the same
 VELOCITY_STEPS = 2.0    # of the allowed disagreement, by which a velocity may change at once
+FROZEN_TRAVEL = 2.0     # times the travel that friction explains, after which a frozen position counts again
 IN_A_ROW = 3            # jumps, and stamps out of order, that are a fault and not just a bad message
 
 
@@ -90,6 +91,7 @@ class StateChecks(Check):
         history = pack(kernels.History(*_records(manipulator, declaration), np.zeros(room, np.int64),
                                        np.zeros((room, 2, manipulator.dof))))
         self._channels, self._memory, self._stamps, _ = views(history, kernels.TYPES)
+        self._frozen = _Frozen(FROZEN_TRAVEL * self._channels['sticking'])
         # (verdict, bits, coordinate) of x, xd, stamp, desired_rate
         self._judge = partial(kernels.judge_state, history)
         self._sensors = None
@@ -97,6 +99,10 @@ class StateChecks(Check):
     def measure(self, joints):
         """Say which joints (m,) the `positions` of `take` are of; those of one loop are held against each other."""
         self._sensors = _Sensors(self._manipulator, tuple(joints), self._declared.freeze_ns)
+
+    def restart(self):
+        """As `Check.restart`."""
+        self._frozen.forget()
 
     def forget(self):
         """Believe the next state wherever it is."""
@@ -110,6 +116,13 @@ class StateChecks(Check):
     def accept_position(self):
         """Take the machine to be where it is measured, whatever steps brought it there."""
         self._anchor = None
+
+    def estimate(self, desired):
+        """Return the last accepted x, xd (dof,) as a law may act on them, by the reference (3, dof) of the one before.
+
+        desired None: none is followed.
+        """
+        return self._frozen.estimate(self.x, self.xd, self.input.stamp, desired)
 
     def displaced(self):
         """[(coordinate, before, now)] that are off since a step that lasts, though nothing moved the machine."""
@@ -127,6 +140,7 @@ class StateChecks(Check):
         for field in ('changed', 'driven'):
             stamps = self._channels[field]
             stamps[stamps != 0] += jump
+        self._frozen.forget()
         if self._sensors:
             self._sensors.forget()
 
@@ -199,6 +213,7 @@ class StateChecks(Check):
 
     def _forget_motion(self):
         self._memory['stamp'] = 0
+        self._frozen.forget()
         if self._sensors:
             self._sensors.forget()
 
@@ -222,6 +237,40 @@ class StateChecks(Check):
             self.findings.append(Finding(
                 VELOCITY if bits & kernels.DISAGREES else SUSPECT_VELOCITY,
                 f'positions and velocities of {self._names[i]} disagree by {most:.3g} per second'))
+
+
+class _Frozen:
+    """Lets a coordinate go on with its reference while its measured position is bit-identical.
+
+    Such a position says nothing new: friction holds the machine, the step of the encoder is coarse, or it is stuck. A
+    law that acted on the error, which grows, would drive the machine of a stuck encoder ever faster. As far as the
+    position changes again, what was added to it is taken back.
+
+    most  (dof,) m or rad that are added
+    """
+
+    def __init__(self, most):
+        self._most, self._last = most, None
+        self.forget()
+
+    def forget(self):
+        self._last, self._added = None, np.zeros(self._most.size)
+
+    def estimate(self, x, xd, stamp, desired):
+        """Return x, xd (dof,) for a law, of those measured at a stamp; desired as of `StateChecks.estimate`."""
+        last, self._last = self._last, (x, xd, stamp)
+        if last is None or desired is None:
+            return x, xd
+        _, rate, acceleration = desired
+        still, added = x == last[0], self._added
+        if not (still & (rate != 0.0)).any() and not added.any():
+            return x, xd
+        dt = 1e-9 * (stamp - last[2])
+        further = np.clip(added + dt * (rate + 0.5 * dt * acceleration), -self._most, self._most)
+        back = np.sign(added) * np.maximum(np.abs(added) - np.abs(x - last[0]), 0.0)
+        self._added = np.where(still, further, back)
+        goes_on = still & (xd == last[1]) & (np.abs(self._added) < self._most)
+        return x + self._added, np.where(goes_on, rate + dt * acceleration, xd)
 
 
 class _Sensors:

@@ -178,7 +178,7 @@ class EffortCheck(Check):
 
     def restrain(self, command, inputs):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
-        law, t, x, desired = self._law, inputs.time, inputs.x, self._law.desired
+        law, t, (x, xd), desired = self._law, inputs.time, inputs.estimated, self._law.desired
         if inputs.state is State.STOPPING:
             desired = self._believable(desired, x)
         else:
@@ -189,7 +189,7 @@ class EffortCheck(Check):
         # at rest a law that is late would swing up to that speed, and beyond
         self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
         worst, off = effort_range.restrain_efforts(
-            self._buffer, law.effort_model(x, inputs.xd), law.effort_gains, law.feedforward_scale,
+            self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
             desired, law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0

@@ -20,6 +20,8 @@ from ..reference.trajectory import (
 )
 from .feedforward import Feedforward
 
+SWING_STEP = 0.02       # s from point to point at most where a load hangs, which swings along the motion
+
 
 class Annotated(NamedTuple):
     """A dense trajectory with efforts."""
@@ -34,7 +36,8 @@ def annotate(manipulator, waypoints, max_dt, *, start=None, clamp=False, toleran
 
     The waypoints stay among the points, at their times; between them runs a cubic spline, or with velocities a
     quintic. Their joints are all actuators, or as many independent joints as degrees of freedom; efforts of joints
-    that are no actuators are those that do the same work.
+    that are no actuators are those that do the same work.  A load that hangs rests at first, and then swings freely;
+    points are then at most `SWING_STEP` apart.
 
     manipulator  Manipulator, or a `Feedforward` of these joints, with payloads and a share of friction
     start        (joints,) positions where the machine rests at time 0, for waypoints that begin later than that
@@ -50,6 +53,8 @@ def annotate(manipulator, waypoints, max_dt, *, start=None, clamp=False, toleran
     if feedforward.joints != waypoints.joints:
         raise TrajectoryError(f'the trajectory is in {list(waypoints.joints)}, the feedforward in '
                               f'{list(feedforward.joints)}')
+    if feedforward.whole.underactuated:
+        max_dt = min(max_dt, SWING_STEP)
     whole = _from_start(waypoints, start)
     times, places = _dense(whole.times, max_dt)
     samples = _samples(whole, times)
@@ -58,7 +63,7 @@ def annotate(manipulator, waypoints, max_dt, *, start=None, clamp=False, toleran
     efforts = np.empty((times.size, len(waypoints.joints)))
     for k, (position, velocity, acceleration) in enumerate(samples):
         try:
-            efforts[k] = motion.efforts(position, velocity, acceleration)
+            efforts[k] = motion.efforts(times[k], position, velocity, acceleration)
         except PsdynError as error:
             raise TrajectoryError(f'{_where(places[k] - added, times[k])}: {error}') from error
     return Annotated(Waypoints(waypoints.joints, times, *samples.transpose(1, 0, 2)), efforts, motion.clamped)
@@ -133,8 +138,11 @@ class _Motion:
             self._start = self._checks.columns(self._map.state(start)[0], still, still)[0]
         self.clamped = 0
 
-    def efforts(self, position, velocity, acceleration):
-        """Efforts (joints,) of positions, velocities and accelerations of the joints; PsdynError says what is wrong."""
+    def efforts(self, t, position, velocity, acceleration):
+        """Efforts (joints,) of positions, velocities and accelerations of the joints; PsdynError says what is wrong.
+
+        t [s]: later than that of the call before.
+        """
         x, xd, xdd = self._map.motion(position, velocity, acceleration)
         if self._redundant:
             residual = self._map.state(position)[2]
@@ -144,17 +152,14 @@ class _Motion:
         fault = self._checks.fault(x[None], self._checks.columns(x[None], xd[None], xdd[None]), self._start)
         if fault:
             raise TrajectoryError(f'it {fault[1]}')
+        self._feedforward.advance(t, x, xd)
         efforts = self._feedforward.of(x, xd, xdd)
         if efforts.beyond:
             if not self._clamp:
-                raise TrajectoryError(self._too_much(x, xd, xdd, efforts.beyond))
+                m = self._manipulator
+                raise TrajectoryError('; '.join(
+                    f'{name} needs {needed:.4g} N or N m, limit {limit:.4g}'
+                    for name, needed, limit in zip(m.actuators, efforts.needed, m.limits.effort)
+                    if name in efforts.beyond))
             self.clamped += 1
         return efforts.joints
-
-    def _too_much(self, x, xd, xdd, beyond):
-        m = self._manipulator
-        limit = dict(zip(m.actuators, m.limits.effort))
-        needed = m.inverse_dynamics(x, xd, xdd) if len(m.actuators) == m.dof else None
-        what = [f'{name} needs ' + (f'{needed[m.actuators.index(name)]:.4g}' if needed is not None else 'more')
-                + f' N or N m, limit {limit[name]:.4g}' for name in beyond]
-        return '; '.join(what)

@@ -160,22 +160,34 @@ def _largest(curve: Curve) -> Array:
     return np.concatenate((found[:, :1], found), axis=1)
 
 
-def _motion(m: Manipulator, rows: tuple[Array, ...], limits: PathLimits, jerk: Array,
-            f: Array | None = None) -> PlannedMotion:
-    """Return the motion of (time, x, xd, xdd) with efforts f; None: those of inverse dynamics."""
-    time, x, xd, xdd = rows
-    f = m.generalized_forces(x, xd, xdd) if f is None else f
-    out, back = np.maximum(xd, 0.0), np.maximum(-xd, 0.0)
-    flow = out @ limits.area_out + back @ limits.area_in
+def _drive(limits: PathLimits, xd: Array, f: Array) -> tuple[Array, Array]:
+    """Return the share of the efforts (N,) that f (N, actuators) at xd (N, dof) use, and the flow (N,) [m^3/s]."""
+    flow = np.maximum(xd, 0.0) @ limits.area_out + np.maximum(-xd, 0.0) @ limits.area_in
     lost_up, lost_down = opening_loss(limits, xd)
     upper, lower = limits.upper - lost_up, limits.lower + lost_down
     with np.errstate(invalid='ignore', divide='ignore'):
         middle = 0.5 * (upper + lower)
         half = np.where(np.isfinite(upper - lower), upper - middle, np.inf)
-        effort = np.where(np.isfinite(half), np.abs(f - np.where(np.isfinite(middle), middle, 0.0)) / half, 0.0)
-        speed, acceleration, third = _largest(quintic_curve(time, x, xd, xdd))
+        used = np.where(np.isfinite(half), np.abs(f - np.where(np.isfinite(middle), middle, 0.0)) / half, 0.0)
+    return np.where((half > 0.0).all(axis=1), used.max(axis=1), np.inf), flow
+
+
+def _motion(m: Manipulator, rows: tuple[Array, ...], limits: PathLimits, jerk: Array,
+            f: Array | None = None) -> PlannedMotion:
+    """Return the motion of (time, x, xd, xdd) with efforts f; None: those of inverse dynamics."""
+    time, x, xd, xdd = rows
+    curve = quintic_curve(time, x, xd, xdd)
+    effort, flow = np.zeros((2, len(time)))
+    if f is None:
+        f = m.generalized_forces(x, xd, xdd)
+        middle = curve.rows(np.arange(len(time) - 1), np.full(len(time) - 1, 0.5))
+        x_m, xd_m, xdd_m = (np.ascontiguousarray(one) for one in middle)
+        effort[1:], flow[1:] = _drive(limits, xd_m, m.generalized_forces(x_m, xd_m, xdd_m))
+    effort, flow = np.maximum((effort, flow), _drive(limits, xd, f))
+    with np.errstate(invalid='ignore', divide='ignore'):
+        speed, acceleration, third = _largest(curve)
         use = np.column_stack([(speed / limits.velocity).max(axis=1),
                                (acceleration / limits.acceleration).max(axis=1), (third / jerk).max(axis=1),
-                               np.where((half > 0.0).all(axis=1), effort.max(axis=1), np.inf), flow / limits.flow])
+                               effort, flow / limits.flow])
     return PlannedMotion(time, x, xd, xdd, f, flow, use, np.empty((len(time), 0)), np.empty(0),
                          axes={**m.axes, 'limits': Axis(LIMITS, ('',) * len(LIMITS)), 'passive': Axis((), ())})

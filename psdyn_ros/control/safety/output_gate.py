@@ -6,7 +6,7 @@ import numpy as np
 
 from ...kernels.control.output_gate import pass_commands
 from ...model.errors import PsdynError, shorten
-from ...model.parameters.safety import EFFORT, GRAVITY, VELOCITY
+from ...model.parameters.safety import EFFORT, GRAVITY, PRESSURE, VELOCITY
 
 NO_COMMAND = math.nan
 DOUBLE = np.dtype(np.float64)
@@ -38,9 +38,11 @@ class OutputGate:
         self._gravity = [kind == GRAVITY for kind in declaration.safe_kind]
         self._last = np.full(self._shape, NO_COMMAND)
         self._range_clamps, self._rate_clamps = np.zeros((2, *self._shape), dtype=np.int64)
+        coupled = np.array([interface in (EFFORT, PRESSURE) for interface in declaration.interfaces], dtype=np.int64)
         self.clamped = 0
         """How often commands were beyond their limits, all together."""
-        self._clamp = partial(pass_commands, self._limit, self._rate, self._last, self._range_clamps, self._rate_clamps)
+        self._clamp = partial(pass_commands, self._limit, self._rate, coupled, self._last, self._range_clamps,
+                              self._rate_clamps)
 
     @property
     def last(self):
@@ -60,6 +62,7 @@ class OutputGate:
     def filter_command(self, command, stamp, now, dt):
         """Return the output (actuators,): the command, clamped to its limits and to its rate.
 
+        Where a force or pressure would change too fast all of them go the same share of their way.
         command (actuators,) of float64, in the unit of each interface.  stamp: ns, of the cycle that it is for;
         now: ns, of this cycle, on the same clock.  dt: s since the last output, taken as 0.5 to 2 periods.
         After an output in which an actuator was left out its first command may be any within its limits.

@@ -4,6 +4,7 @@ The model gives the efforts f = h + M a of accelerations a (`EffortModel`).  Wha
 `set_bounds`.  Of axes that are not at force level only that range is known, so that their coupling moves and widens
 that of the others.
 """
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -227,15 +228,24 @@ def find_accelerations(check, command):
 def clamp_efforts(check, inertia, command):
     """Restrain the command to accelerations within their range; set `right` to what the model gives beyond it.
 
+    Where an effort is at its limit all accelerations are reduced alike: axes are coupled.
     Returns whether the command was changed by more than rounding, else it stays as it is.
     """
-    count, changed = check.trim.shape[0], False
+    count, changed, share = check.trim.shape[0], False, 1.0
     for i in range(count):
         row = check.rows[i]
-        effort, limit = check.efforts[i] + check.trim[i], check.limits[1, row]
+        moving, limit = 0.0, check.limits[1, row] * check.area[row]
         for j in range(count):
-            effort += inertia[row, check.rows[j]] * restrained(check, j)
-        check.right[i, 0] = max(-limit, min(limit, effort / check.area[row]))
+            moving += inertia[row, check.rows[j]] * restrained(check, j)
+        rest = max(-limit, min(limit, check.efforts[i] + check.trim[i]))
+        if abs(rest + moving) > limit:
+            share = min(share, (limit - math.copysign(rest, rest * moving)) / abs(moving))
+        check.right[i, 0] = moving
+    for i in range(count):
+        row = check.rows[i]
+        limit = check.limits[1, row]
+        effort = (check.efforts[i] + check.trim[i] + share * check.right[i, 0]) / check.area[row]
+        check.right[i, 0] = max(-limit, min(limit, effort))
         changed = changed or not abs(command[row] - check.right[i, 0]) <= ROUNDING * limit
     for i in range(count):
         row = check.rows[i]

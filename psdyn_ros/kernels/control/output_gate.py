@@ -5,8 +5,11 @@ from ..runtime.compiler import entry
 
 
 @entry
-def pass_commands(limit, rate, last, range_clamps, rate_clamps, command, dt):
+def pass_commands(limit, rate, coupled, last, range_clamps, rate_clamps, command, dt):
     """Clamp the command (actuators,) to +-limit, then to within rate * dt of the last one, which it becomes.
+
+    Those that are coupled (actuators,), not 0, all go the same share of their way where one would change too fast:
+    forces that were clamped each by itself would accelerate the axis whose force was not.
 
     range_clamps, rate_clamps (actuators,) count the clamped commands.  last: NaN where there was none.
     Returns how many were beyond their limit; or -1 - i of the first that is not finite, and nothing is changed.
@@ -14,18 +17,21 @@ def pass_commands(limit, rate, last, range_clamps, rate_clamps, command, dt):
     for i in range(command.shape[0]):
         if not math.isfinite(command[i]):
             return -1 - i
-    beyond = 0
+    beyond, share = 0, 1.0
     for i in range(command.shape[0]):
         if not -limit[i] <= command[i] <= limit[i]:
             beyond += 1
             range_clamps[i] += 1
             command[i] = math.copysign(limit[i], command[i])
-        step = rate[i] * dt
-        if command[i] > last[i] + step:
+        step, change = rate[i] * dt, abs(command[i] - last[i])
+        if change > step:
             rate_clamps[i] += 1
-            command[i] = last[i] + step
-        elif command[i] < last[i] - step:
-            rate_clamps[i] += 1
-            command[i] = last[i] - step
+            if coupled[i]:
+                share = min(share, step / change)
+            else:
+                command[i] = last[i] + math.copysign(step, command[i] - last[i])
+    for i in range(command.shape[0]):
+        if coupled[i] and share < 1.0 and math.isfinite(last[i]):
+            command[i] = last[i] + share * (command[i] - last[i])
         last[i] = command[i]
     return beyond

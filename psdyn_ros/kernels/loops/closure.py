@@ -105,6 +105,18 @@ def predict(cluster, loops, x, n, pose):
 
 
 @kernel
+def hint_is_nearer(cluster, loops, x, n):
+    """Return whether a hint is nearer to x than the tabulated pose from which `predict` began; False for NaN."""
+    from_hint, from_pose = 0.0, 0.0
+    for a in range(cluster['freedom']):
+        i = cluster['first'] + int(loops.lattice[n, a, 3])
+        t = loops.cluster_joints[i]
+        from_hint += step_from(t, coordinate_position(t, loops, x), loops.hint[0, i]) ** 2
+        from_pose += loops.drive[n, a] ** 2
+    return from_hint <= from_pose
+
+
+@kernel
 def predict_from_hint(cluster, loops, x, n):
     """Predict q of a cluster at x from the hint, to first order; return whether it is close to `near`."""
     first, joints, hint, has_slopes = cluster['first'], cluster['joints'], loops.hint, True
@@ -277,7 +289,7 @@ def close_cluster(cluster, loops, x, n):
             return 0
         for hinted in (True, False):
             if hinted and not (loops.hinted[0] and candidate == 0 and loops.trust[pose] > 0.0
-                               and predict_from_hint(cluster, loops, x, n)):
+                               and hint_is_nearer(cluster, loops, x, n) and predict_from_hint(cluster, loops, x, n)):
                 continue
             if not hinted:
                 for j in range(cluster['first'], cluster['first'] + cluster['joints']):

@@ -8,6 +8,7 @@ docs/reference/controller.md says what its states are, what it stops for, and ho
     ~/point              trajectory_msgs/JointTrajectory   in   its one point, streamed
     ~/payload            geometry_msgs/InertiaStamped      in   on the link `frame_id`, in its axes; mass zero: none
     ~/base_motion/twist, acceleration, imu                 in   TwistStamped, AccelStamped, Imu of the base, in its axes
+    ~/imu                       sensor_msgs/Imu            in   of the link `frame_id` that passive joints carry
     ~/emergency_stop     std_msgs/Bool                     in   true stops; so does its absence, where it is required
     ~/joint_commands     sensor_msgs/JointState            out  by name, stamped as the state they answer: effort or
                                                                 pressure in `effort`, velocity, valve in `position`

@@ -9,7 +9,7 @@ import time
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
 from rclpy.qos_overriding_options import QoSOverridingOptions
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, String
 from trajectory_msgs.msg import JointTrajectory
 
@@ -18,7 +18,7 @@ from ...control.monitors.clock import both_clocks
 from ...control.safety.fault_table import Result
 from ...model.errors import NonFiniteError, PsdynError
 from ..messages import conversions
-from ..messages.base_motion import BaseInputs, three
+from ..messages.base_motion import BaseInputs, check_imu, three
 from ..messages.conversions import MessageError, OversizeError, RepeatedNameError, read_message
 from ..messages.pressures import PressureInputs
 from ..messages.streamed_point import PointReader
@@ -66,6 +66,7 @@ class ControllerInputs:
         node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, LATEST, raw=True)
         node.create_subscription(JointTrajectory, '~/point', self._on_point, LATEST, raw=True)
         node.create_subscription(InertiaStamped, '~/payload', self._payload, LATEST)
+        node.create_subscription(Imu, '~/imu', self._imu, LATEST)
         node.create_subscription(String, TOPIC, self._description, LATCHED)
         self._base = BaseInputs(node, machine, now=now, age_clock=time.monotonic_ns, timeout=setup.base_timeout,
                                 reject=self._reject_load, check=core.set_base)
@@ -204,6 +205,13 @@ class ControllerInputs:
             self._reject_load('payload', error)
         else:
             self._node.get_logger().info(f'{msg.header.frame_id} carries {body.m:g} kg')
+
+    def _imu(self, msg):
+        try:
+            check_imu(msg)
+            self._core.take_imu(msg.header.frame_id, three(msg.angular_velocity), three(msg.linear_acceleration))
+        except PsdynError as error:
+            self._reject_load('imu', error)
 
     def _reject_load(self, topic, error):
         self.reject(topic, error, 'load_rejected')

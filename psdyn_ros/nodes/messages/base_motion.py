@@ -80,11 +80,16 @@ class BaseInputs:
         self._tracker.acceleration(time, _six(msg.accel))
 
     def _imu(self, time, msg):
-        for field in ('angular_velocity', 'linear_acceleration'):
-            if getattr(msg, f'{field}_covariance')[0] == -1.0:
-                raise MessageError(f'no {field} in it (covariance -1); dynamics needs it')
+        check_imu(msg)
         turn = None if msg.orientation_covariance[0] == -1.0 else [getattr(msg.orientation, k) for k in 'xyzw']
         self._tracker.imu(time, three(msg.angular_velocity), three(msg.linear_acceleration), turn)
+
+
+def check_imu(msg):
+    """Raise MessageError where an Imu lacks what dynamics needs."""
+    for field in ('angular_velocity', 'linear_acceleration'):
+        if getattr(msg, f'{field}_covariance')[0] == -1.0:
+            raise MessageError(f'no {field} in it (covariance -1); dynamics needs it')
 
 
 def three(vector3):

@@ -9,7 +9,8 @@
     /diagnostics      diagnostic_msgs/DiagnosticArray   out  passed and refused trajectories
 
 A trajectory is refused whole, with the number of its first bad point, where the motion leaves the limits of the
-machine, where no loop closes, or where an actuator cannot do it. The controller then goes on with what it had. One
+machine, where no loop closes, or where an actuator cannot do it. A load that hangs from passive joints rests at first
+and then swings freely; points are at most 0.02 s apart then. The controller then goes on with what it had. One
 without points, which stops joint_trajectory_controller, passes as it is.
 """
 
@@ -23,7 +24,6 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from ...control.laws.computed_torque import check_actuation
 from ...control.offline.annotate import annotate
 from ...control.offline.feedforward import Feedforward
 from ...model.errors import PsdynError
@@ -53,11 +53,10 @@ class AnnotatorNode:
         self._node = node
         p = self._p = parameters.declare(node, PARAMETERS)
         machine = load_machine(node, p)
-        check_actuation(machine, passive=False)
         self._loaded = Feedforward(machine)         # keeps the payloads
         self._rejections = Rejections(node.get_logger().warning)
         self._now = deadlines.clock_of(node)
-        self._states = conversions.StateReader(machine, p.closure_tolerance, lambda names: None)
+        self._states = conversions.StateReader(machine.driven_machine, p.closure_tolerance, lambda names: None)
         self._state = None                          # (ns on a steady clock, x, xd)
         self._passed, self._last = 0, 'no trajectory came'
         overrides = QoSOverridingOptions.with_default_policies()
@@ -91,7 +90,7 @@ class AnnotatorNode:
             return
         try:
             waypoints, _ = conversions.trajectory_from_msg(msg)
-            feedforward = Feedforward(self._loaded.manipulator, waypoints.joints)
+            feedforward = Feedforward(self._loaded.whole, waypoints.joints)
             feedforward.friction_scale = self._node.get_parameter('friction_scale').value
             start = self._start(feedforward, began) if waypoints.times[0] > 0.0 else None
             annotated = annotate(feedforward, waypoints, self._p.max_dt, start=start, clamp=self._p.clamp,

@@ -15,7 +15,8 @@
 Every message of the source in use is answered at once, with its stamp; efforts are within the limits of the actuators.
 Of the inputs the first that is connected and has spoken is the source. When it falls silent nothing is published:
 another takes over only when it is disconnected. The effort of a joint that is no actuator does the same work as the
-actuators do (`control/offline/feedforward.py`).
+actuators do (`control/offline/feedforward.py`). A load that hangs from passive joints counts as at rest at the first
+message, after a gap of 0.05 s, and in answers to `joint_states`; along references it swings freely.
 """
 
 import sys
@@ -71,14 +72,15 @@ class FeedforwardNode:
     def __init__(self, node):
         self._node = node
         p = self._p = parameters.declare(node, PARAMETERS)
-        machine = load_machine(node, p)
+        whole = load_machine(node, p)
+        machine = whole.driven_machine
         joints = parameters.joint_names(p.joints, 'parameter joints', machine.joints) if p.joints else None
-        self._feedforward = Feedforward(machine, joints)
+        self._feedforward = Feedforward(whole, joints)
         self._rejections = Rejections(node.get_logger().warning)
         self._now = deadlines.clock_of(node)
         self._timeout = round(p.state_timeout * SECOND)
         self._reader = MotionReader(lambda: self._feedforward.manipulator, p.closure_tolerance)
-        self._states = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra)
+        self._states = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra, whole.passive_joints)
         self._answered = self._clamped = 0
         self._over = ()
         joints = self._feedforward.joints
@@ -149,6 +151,7 @@ class FeedforwardNode:
     def _answer(self, stamp, motion):
         """Publish the efforts of a motion: (x, xd, xdd), or (x, xd) measured."""
         ns = conversions.stamp_to_ns(stamp) or self._now()
+        self._feedforward.advance(1e-9 * ns, *motion[:2])
         efforts = self._feedforward.of(*motion) if len(motion) == 3 else self._feedforward.at(*motion)
         self._clamped += bool(efforts.beyond)
         self._over = efforts.beyond

@@ -206,6 +206,14 @@ def _a_passive_joint_jumps(bench):
     yield from during(_state(bench, _only(1, lambda msg: replace(msg, passive=msg.passive + off))))
 
 
+@injection('passive_imu', after=After.ONCE, **HANGING)
+def _an_inertial_sensor_lies_on_its_side(bench):
+    def spoil(msg):
+        bench.core.take_imu('load', np.zeros(3), (9.81, 0.0, 0.0))
+        return msg
+    yield from during(_state(bench, _only(1, spoil)))
+
+
 @injection('passive_unknown', after=After.ONCE, **HANGING)
 def _the_load_stands_above_its_joints(bench):
     """After a gap of its states nothing is left to estimate from."""

@@ -7,65 +7,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
+from . import PAGES
 from .calibration_runs import CASES, HEALTHY, PAYLOAD
 
 MAX_SHOWN = 6.0             # standard errors
 COLOURS = BLUE, VERMILLION, GREEN
-HEAD = '''# How far verdicts can be trusted
-
-Written by `make calibration`; nothing here was measured on a machine.
-
-`psdyn validate`, `compare` and `identify` are tried on bags of a plant that shares no equation with them
-(`psdyn_ros/tools/studies/second_plant`: joint space by virtual power, cylinders with bristle friction, another
-integrator): the HIAB XS 031 on its hydraulics with {payload:g} kg at its tool, every axis to random places and back.
-What is wrong is either changed in what was measured, or the model is another one than the machine.
-
-* {bags} bags of {motions} motions of 30 s (seeds {first} to {last}), {healthy} of them healthy; each has sensor noise
-  of its own.
-* Sensors are those of `config/hiab_xs031_sensors.yaml`, or exact. Topics: `array`, one labelled array of all chamber
-  pressures; `ports`, a FluidPressure topic for each port, sampled one after the other; `effort`, `JointState.effort`
-  alone. Rates are of the joint states, then of the pressures.
-* *Too few*: outside the bound, but by no more than chance explains in 1 of 20 studies. Of n bags without a failure,
-  the share that fails may still be 3/n.
-
-'''
-PART = '''**Only a part was run**, drawn at random: {} of {} bags for causes and delays, {} of {} comparisons, {} of {}
-bags for the payload. `make calibration` runs all of them.
-
-'''
-CAUSES = '''![Deviations of estimates in standard errors]({picture})
-
-*Every bag with something wrong: by how many of its own standard errors the estimate of the first cause is off, where it
-is the right cause; crosses at the right edge are bags in which another cause came first.*
-
-'''
-DELAYS = '''![Delays of healthy bags with their intervals]({picture})
-
-*Delays that were found in healthy bags, with their intervals of 95 %; the truth is 0.*
-
-'''
-OFF = """## By how many of its standard errors the estimate is off
-
-A mean far from zero is a bias; a spread above 1 is a stated error that is too small. The last columns are how many
-intervals of 68 and of 95 % have the truth, of +- 1 and +- 1.96 standard errors.
-
-| | bags | mean | spread | 68 % | 95 % |
-|---|---|---|---|---|---|
-"""
-DELAY_ERRORS = """## Errors of delays of healthy bags [ms]
-
-| | delays | mean | rms | within 0.3 ms |
-|---|---|---|---|---|
-"""
-LIMITS = '''## What this does not say
-
-* The second plant is still a rigid crane on the hydraulics that the model declares: bending, play and oil that warms up
-  are in neither.
-* Every case has one thing wrong, or two.
-* Sensors have noise and steps. Gains that are off act as a payload does in part, and no recording tells them from it.
-* Where an actuator stands, creeps or has just turned round, its friction may be anything up to its level, and says
-  nothing of the model; a machine that only creeps is not judged beyond that.
-'''
 
 
 def word(row):
@@ -80,59 +26,23 @@ def page(tables, results):
     results  `Results`
     """
     tasks = [one.task for one in results.outcomes]
-    motions = sorted({task.motion for task in tasks})
-    parts = [HEAD.format(payload=PAYLOAD, bags=len(tasks), motions=len(motions), first=motions[0], last=motions[-1],
-                         healthy=sum(task.case == HEALTHY for task in tasks))]
-    counts = [len(one) for one in (results.outcomes, results.comparisons, results.identified)]
-    if any(count < planned for count, planned in zip(counts, results.planned)):
-        parts.append(PART.format(*(number for pair in zip(counts, results.planned) for number in pair)))
-    for title, rows in tables.items():
-        if not any(row.of for row in rows):
-            continue
-        parts.append(f'## {title}\n\n| | bags | share | bound | |\n|---|---|---|---|---|\n')
-        parts += [f'| {row.what} | {row.count} of {row.of} | {_percent(row.share)} | {row.bound} | '
-                  f'{word(row)} |\n' for row in rows if row.of]
-        parts.append('\n')
-        if title.startswith('Its estimate'):
-            parts.append(CAUSES.format(picture='images/calibration_causes.png'))
-            parts.append(_off(results.outcomes))
-        if title.endswith('that have the truth'):
-            parts.append(DELAYS.format(picture='images/calibration_delays.png'))
-            parts.append(_delays(results.outcomes))
-    errors = np.array(results.identified).reshape(-1, 2)
-    if len(errors):
-        parts.append(f'Errors of the payload: {errors[:, 0].std():.2g} kg rms about a mean of '
-                     f'{errors[:, 0].mean():+.2g} kg, stated {np.median(errors[:, 1]):.2g} kg. What gains and offsets '
-                     'of sensors would change is stated apart.\n\n')
-    wrong = _mistaken(results.outcomes)
-    if wrong:
-        parts.append('## What came first instead\n\n| wrong | first cause | bags |\n|---|---|---|\n')
-        parts += [f'| {name} | {cause} | {count} |\n' for (name, cause), count in sorted(wrong.items())]
-        parts.append('\n')
-    return ''.join([*parts, LIMITS])
-
-
-def _off(outcomes):
-    """The table of deviations of estimates."""
-    found = {}
-    for one in outcomes:
+    deviations, delays = {}, {}
+    for one in results.outcomes:
         if not math.isnan(one.deviation) and not CASES[one.task.case].also:
-            found.setdefault(one.task.case, []).append(one.deviation)
-    found['all of them'] = [one for off in found.values() for one in off]
-    return ''.join([OFF, *(f'| {name} | {len(off)} | {np.mean(off):+.2f} | {np.std(off):.2f} | '
-                           f'{_percent(np.mean(np.abs(off) <= 1.0))} | {_percent(np.mean(np.abs(off) <= 1.96))} |\n'
-                           for name, off in found.items() if off), '\n'])
-
-
-def _delays(outcomes):
-    """The table of delays of healthy bags, whose truth is 0."""
-    found = {}
-    for one in outcomes:
-        if one.task.case == HEALTHY:
-            found.setdefault(one.task.layout.name, []).extend(1e3 * delay[0] for delay in one.delays)
-    return ''.join([DELAY_ERRORS, *(
-        f'| {name} | {len(off)} | {np.mean(off):+.3f} | {np.sqrt(np.mean(np.square(off))):.3f} | '
-        f'{_percent(np.mean(np.abs(off) <= 0.3))} |\n' for name, off in found.items() if off), '\n'])
+            deviations.setdefault(one.task.case, []).append(one.deviation)
+        if one.task.case == HEALTHY and one.delays:
+            delays.setdefault(one.task.layout.name, []).extend(1e3 * delay[0] for delay in one.delays)
+    deviations['all of them'] = [one for off in deviations.values() for one in off]
+    counts = [len(one) for one in (results.outcomes, results.comparisons, results.identified)]
+    errors = np.array(results.identified).reshape(-1, 2)
+    return PAGES.get_template('calibration.md.j2').render(
+        payload=f'{PAYLOAD:g}', tasks=tasks, motions=sorted({task.motion for task in tasks}), tables=tables,
+        healthy=sum(task.case == HEALTHY for task in tasks), counts=counts, planned=results.planned,
+        partial=any(count < planned for count, planned in zip(counts, results.planned)), percent=_percent, word=word,
+        deviations={name: np.array(off) for name, off in deviations.items()}, masses=errors[:, 0],
+        delays={name: np.array(off) for name, off in delays.items()}, abs=np.abs,
+        stated=np.median(errors[:, 1]) if len(errors) else math.nan,
+        mistaken=sorted(_mistaken(results.outcomes).items()))
 
 
 def _percent(share):

@@ -6,58 +6,11 @@ from matplotlib.figure import Figure
 
 from ...validation.identification.identified import SPEEDS
 from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
+from . import PAGES
 from .identification_runs import CARRIER, COM, MASS, SECONDS, friction_truth
 from .tracking_runs import CYLINDERS
 
 LIMIT = '#999999'
-HEAD = '''# What a recording tells of payload and friction
-
-Written by `python3 -m psdyn_ros.tools.studies.identification_study`; nothing here was measured on a machine.
-
-* HIAB XS 031 on its hydraulics, {seconds:g} s under the valve controller, which keeps every axis moving both ways at up
-  to 0.4 rad/s and 100 to 160 mm/s. It carries {mass:g} kg at ({com}) m in axes of `{carrier}`, of which
-  neither the controller nor `identify` knows. Motions: {motions}.
-* Sensors: exact; plain, with strokes of 0.1 mm quantum and 0.02 mm noise and pressures of 0.06 bar quantum and 0.5 bar
-  rms noise; the same with every pressure sensor off by an offset of 0.5 bar, a gain error of 0.5 %, or both, up or down
-  at random. Draws for each motion: {draws}, one where there is no noise.
-* Errors are relative, the largest of all motions and draws, for friction also of the three cylinders. *Stated* is the
-  median of the standard errors that come with the estimates, *covered* the share of truths within two of them, which
-  shall be at least 90 %.
-
-| sensors | | largest error | rms | stated | covered | bound | |
-|---|---|---|---|---|---|---|---|
-'''
-NOTES = '''
-![Errors with two standard errors, against the bounds]({picture})
-
-*Every identification: its error, and two standard errors as it states them; dashed, the bounds.*
-
-Sensors are trusted to 0.5 bar and 0.5 %, and are taken for exact where the recording is likelier by far that way.
-Standard errors are those of the estimate that was chosen. A recording does not see gains that are off as a payload is,
-so what usual errors of sensors would change is stated beside the payload. Friction is stated as a force at a speed; its
-viscous part alone is not identifiable.
-'''
-TOPICS = '''
-## Over topics
-
-Healthy recordings of `psdyn record-demo`, simulator and controller in processes of their own; the model lacks the
-payload, of which nothing is known.
-
-| sensors | recording | payload | error | stated | largest error of friction | stated there |
-|---|---|---|---|---|---|---|
-'''
-LIMITS = '''
-## What it takes, and what cannot be identified
-
-* Motion of every axis, both ways, at 30 to 100 mm/s: below four times the slip velocity of its friction an actuator
-  says nothing of what it rubs, and an instant counts for a coordinate only while all its actuators slide.
-* Links of which the motion tells little, such as barrels, stay as they were believed, and are marked so.
-* Cylinders side by side, such as those of the boom of the excavator, share their friction as nobody can tell; their
-  sum is what is known. It is said of each that the recording does not tell it.
-* Efforts that are measured as such (`JointState.effort`) are trusted to 0.5 % of their size and of the largest. From
-  30 s at 50 Hz a payload of 400 kg on the bucket of the excavator (20.9 t) is found within 1 kg, and stated to 3 kg.
-* An error of sensors is distinguished from weight only where poses differ.
-'''
 
 
 def page(rows, motions, draws, picture, recordings=()):
@@ -67,8 +20,7 @@ def page(rows, motions, draws, picture, recordings=()):
     picture     its path seen from the page
     recordings  `OverTopics`
     """
-    lines = [HEAD.format(seconds=SECONDS, mass=MASS, com=', '.join(f'{one:g}' for one in COM), carrier=CARRIER,
-                         motions=motions, draws=draws).rstrip('\n')]
+    lines = []
     for row in rows:
         factor, unit, bound = (1e3, ' mm', '') if '[m]' in row.what else (100.0, ' %', '')
         if row.bound is not None:
@@ -77,11 +29,9 @@ def page(rows, motions, draws, picture, recordings=()):
         lines.append(f'| {row.condition} | {row.what.removesuffix(" [m]")} | {factor * row.worst:.2g}{unit} | '
                      f'{factor * row.rms:.2g}{unit} | {factor * row.stated:.2g}{unit} | {row.covered:.0%} | {bound} | '
                      f'{verdict} |')
-    lines.append(NOTES.format(picture=picture).rstrip('\n'))
-    if recordings:
-        lines.append(TOPICS.rstrip('\n'))
-        lines += [_over_topics(one) for one in recordings]
-    return '\n'.join([*lines, LIMITS])
+    return PAGES.get_template('identification.md.j2').render(
+        seconds=f'{SECONDS:g}', mass=f'{MASS:g}', com=', '.join(f'{one:g}' for one in COM), carrier=CARRIER,
+        motions=motions, draws=draws, lines=lines, picture=picture, recordings=list(map(_over_topics, recordings)))
 
 
 def _over_topics(one):

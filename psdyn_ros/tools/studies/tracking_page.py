@@ -4,29 +4,11 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from . import PAGES
 from .tracking_runs import CYLINDERS, PERIOD, PID, TORQUE
 
 BLUE, ORANGE, GRAY = '#0072B2', '#D55E00', '#dddddd'
 NAMES = {TORQUE: 'computed torque', PID: 'PID'}
-CONDITIONS = '''# How well the cylinders of the crane follow
-
-Written by `python3 -m psdyn_ros.tools.studies.tracking_study`, {count} simulated motions; nothing here was measured on
-a machine.
-
-* HIAB XS 031 with its hydraulics (`config/hiab_xs031_hydraulics.yaml`), plant at 1 ms with 2 sub-steps, control at
-  500 Hz, a command {delay:g} ms after its measurement, stamps used.
-* Plain sensors: strokes 0.1 mm quantum and 0.02 mm noise, pressures 0.06 bar quantum and 0.5 bar rms noise, rates
-  1 mm/s rms noise.
-* Computed torque: law `valve_computed_torque`. PID: law `valve_pid`, with velocity feedforward (of the load of the
-  initial position, each direction by itself) and dead-band compensation. Gains of both are the defaults, which were
-  chosen on the reference `demonstration` alone; those of PID so that all of them times 2 are still stable there, and
-  with 100 kg more or less. Elsewhere its margin is less, and it is not made weaker for that.
-* Corners: the model of the law has inertia 0.9 or 1.1, areas 0.95 or 1.1, valves 0.97 or 1.05 of the plant's, friction
-  0.9 or 1.1. Stribeck: seals of the plant have 2 kN of static friction more than Coulomb's, gone at 5 mm/s, and turn
-  round within 1 mm/s; the law does not know.
-* Swing at rest: standard deviation of the error in the last of 3 s after the end of the reference.
-* Slewing is at force level: its errors are not in the table.
-'''
 
 
 def page(rows, shares, count, picture):
@@ -35,19 +17,9 @@ def page(rows, shares, count, picture):
     rows     of `judged`; shares {reference: (3,) of the force available that the cylinders need}
     count    of simulated motions; picture  its path seen from the page
     """
-    lines = [CONDITIONS.format(count=count, delay=1e3 * PERIOD), '| reference | largest force of what there is |',
-             '|---|---|']
-    for name, share in shares.items():
-        lines.append(f'| {name} | {" / ".join(f"{100 * part:.0f}" for part in share)} % |')
-    for name in shares:
-        lines += ['', f'## {name}', '', f'| | {" | ".join(CYLINDERS)} | bound | |', '|---|' + '---|' * 5]
-        for row in rows:
-            if row.reference == name:
-                verdict = '' if not row.bound else 'pass' if row.met else '**missed**'
-                values = ' | '.join(f'{value:.3g}' for value in row.values)
-                lines.append(f'| {row.what} | {values} | {row.bound} | {verdict} |')
-    lines += ['', f'![Errors of both laws, and their rms in the corners]({picture})', '']
-    return '\n'.join(lines)
+    return PAGES.get_template('tracking.md.j2').render(
+        rows=rows, count=count, picture=picture, delay=f'{1e3 * PERIOD:g}', cylinders=CYLINDERS,
+        shares={name: ' / '.join(f'{100 * part:.0f}' for part in share) for name, share in shares.items()})
 
 
 def draw(path, errors, corners, in_corners):

@@ -19,7 +19,8 @@ BRIEFLY = {'payload': "a payload at '{}'", 'friction': "friction of '{}'", 'area
            'delay': "a delay of '{}'", 'base_tilt': 'a tilted {}', 'frozen_encoder': "a frozen encoder of '{}'",
            'encoder_offset': "an offset of the encoder of '{}'", 'ports': "exchanged ports of '{}'",
            'exchanged': "exchanged measurements of '{}'", 'encoder_scale': "a scale of the encoder of '{}'",
-           'center_of_mass': "the centre of mass of '{}'", 'bore': "the bore of '{}'"}
+           'center_of_mass': "the centre of mass of '{}'", 'bore': "the bore of '{}'",
+           'contact_force': "a force on '{}'"}
 CHECK_NEXT = {
     'payload': "weigh what hangs on '{}', or run `psdyn identify --payload {}`",
     'friction': "record '{}' at a steady 30 to 100 mm/s both ways with warm oil; `psdyn identify` finds its friction",
@@ -34,7 +35,8 @@ CHECK_NEXT = {
     'exchanged': "compare names and cables of the sensors of '{}'",
     'encoder_scale': "move '{}' between two known positions, and compare how far it went; check its gear and unit",
     'center_of_mass': "see where the load hangs on '{}', or run `psdyn identify --payload {}`",
-    'bore': "compare bore and rod of '{}' with its data sheet"}
+    'bore': "compare bore and rod of '{}' with its data sheet",
+    'contact_force': "see what '{}' touched or carried then"}
 
 
 class Wording(NamedTuple):
@@ -58,7 +60,7 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
     """
     errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     if kind == 'payload':
-        return _payload(about, theta, errors)
+        return _payload(about, theta, errors, corrections.body.mass if corrections.body else 0.0)
     if kind == 'center_of_mass':
         return _center(about, theta, covariance, corrections.body.mass)
     if kind == 'base_tilt':
@@ -79,13 +81,14 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
     if kind == 'exchanged':
         return Wording(value, error, '1', f"measurements of '{about}' exchanged", abs(value - 1.0) < EXCHANGED)
     if kind == 'encoder_offset':
-        return _encoder(about, value, error, corrections.predictor.manipulator, axis)
+        return _encoder(about, value, error, corrections, axis)
     if kind == 'encoder_scale':
         much = 'much' if value > 0.0 else 'little'
+        inside = corrections.can_be_at(axis, (1.0 - value) * corrections.seen[:, axis])
         # of what it should say, not of what it says
         value, error = value / (1.0 - value), error / (1.0 - value) ** 2
         return Wording(value, error, '1', f"an encoder of '{about}' that says {_percent(value, error)} too {much}, in "
-                       'proportion to its position,', abs(value) < MAX_GAIN)
+                       'proportion to its position,', abs(value) < MAX_GAIN and inside)
     if not corrections.by_pressure[axis]:
         return _effort(kind, about, value, error, effort_unit(corrections, axis))
     if kind == 'area':
@@ -94,7 +97,16 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
         side = 'smaller' if value > 0.0 else 'larger'
         return Wording(-value, error, '1', f"areas of both ports of '{about}' that are {_percent(value, error)} {side} "
                        'than the model says', abs(value) < MAX_GAIN)
-    return _pressure(kind, about, value, error, hydraulics.cylinders[about])
+    most = hydraulics.supply.pressure / (corrections.seconds if kind == 'sensor_drift' else 1.0)
+    return _pressure(kind, about, value, error, hydraulics.cylinders[about], most)
+
+
+def of_force(link, theta, covariance, span):
+    """Return the `Wording` of a force theta (3,) [N] on a link, its covariance, and from when to when it acts [s]."""
+    size, error = _length(theta, covariance)
+    parts = ', '.join(map(shown, theta, np.sqrt(np.diagonal(covariance))))
+    return Wording(size, error, 'N', f"a force on '{link}' from {span[0]:.0f} to {span[1]:.0f} s, ({parts}) N along x, "
+                   'y and z of the base,', True)
 
 
 def briefly(kind, about):
@@ -102,17 +114,18 @@ def briefly(kind, about):
     return BRIEFLY[kind].format(about)
 
 
-def _payload(link, theta, errors):
+def _payload(link, theta, errors, own):
     mass, error = float(theta[0]), float(errors[0])
+    there = own + mass > -3.0 * error
     side = 'more' if mass > 0.0 else 'less'
     text = f"a payload of {shown(abs(mass), error)} kg {side} than the model knows at '{link}'"
     if abs(mass) <= 3.0 * error:
         moments = ', '.join(f'{value:.3g}' for value in theta[1:])
         return Wording(mass, error, 'kg', f'{text}, with ({moments}) kg m of mass times distance,',
-                       bool(np.linalg.norm(theta[1:]) <= REACH * (abs(mass) + 3.0 * error)))
+                       there and bool(np.linalg.norm(theta[1:]) <= REACH * (abs(mass) + 3.0 * error)))
     place = theta[1:] / mass
     return Wording(mass, error, 'kg', f'{text}, centre of mass ({", ".join(f"{value:.2f}" for value in place)}) m,',
-                   bool(np.linalg.norm(place) <= REACH))
+                   there and bool(np.linalg.norm(place) <= REACH))
 
 
 def _center(link, theta, covariance, mass):
@@ -145,14 +158,15 @@ def _tilt(theta, errors, covariance):
 
 def _friction(actuator, value, error, believed, unit):
     if believed:
-        factor = 1.0 + value
+        factor = max(1.0 + value, 0.0)
         return Wording(factor, error, '1', f"friction of '{actuator}' {shown(factor, error)} times what the model says",
-                       factor > -3.0 * error)
+                       1.0 + value > -3.0 * error)
     return Wording(value, error, unit, f"friction of '{actuator}' of {shown(value, error)} {unit}, where the model has "
-                   'none,', value > -3.0 * error)
+                   'none,', value > 0.0)
 
 
-def _encoder(joint, value, error, manipulator, coordinate):
+def _encoder(joint, value, error, corrections, coordinate):
+    manipulator = corrections.predictor.manipulator
     prismatic = manipulator.machine.description.joints[joint].type == 'prismatic'
     unit, factor, name = ('m', 1e3, 'mm') if prismatic else ('rad', math.degrees(1.0), 'degrees')
     much = 'much' if value > 0.0 else 'little'
@@ -160,7 +174,9 @@ def _encoder(joint, value, error, manipulator, coordinate):
     limits = manipulator.coordinate_limits
     span = limits.upper[coordinate] - limits.lower[coordinate]
     span = span if math.isfinite(span) else 2.0 * math.pi
-    return Wording(value, error, unit, text, bool(abs(value) < MAX_GAIN * span), bool(abs(value) < LIKELY * span))
+    inside = corrections.can_be_at(coordinate, corrections.seen[:, coordinate] - value)
+    return Wording(value, error, unit, text, inside and bool(abs(value) < MAX_GAIN * span),
+                   bool(abs(value) < LIKELY * span))
 
 
 def _effort(kind, actuator, value, error, unit):
@@ -183,13 +199,13 @@ def _area(actuator, value, error, port):
     return Wording(-value, error, '1', text, abs(value) < MAX_GAIN)
 
 
-def _pressure(kind, actuator, value, error, cylinder):
+def _pressure(kind, actuator, value, error, cylinder, most):
+    """most: Pa or Pa/s, by which a sensor at no more than the pressure of the supply can be off."""
     what, per = ('an offset', '') if kind == 'sensor_offset' else ('a drift', '/s')
-    of_a, of_b = (f'{shown(1e-5 * value / area, 1e-5 * error / abs(area))} bar{per}'
-                  for area in (cylinder.area_a, -cylinder.area_b))
+    ports = ' or '.join(f'{shown(1e-5 * value / area, 1e-5 * error / abs(area))} bar{per} of port {port}'
+                        for port, area in (('A', cylinder.area_a), ('B', -cylinder.area_b)) if abs(value / area) < most)
     return Wording(value / cylinder.area_a, error / cylinder.area_a, 'Pa' + per,
-                   f"{what} of one of the pressure sensors of '{actuator}', {of_a} of port A or {of_b} of port B,",
-                   True)
+                   f"{what} of one of the pressure sensors of '{actuator}', {ports},", bool(ports))
 
 
 def effort_unit(corrections, axis):

@@ -5,6 +5,7 @@ have a reason to; it is negative where a fit says nothing.
 """
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from ..metrics.bootstrap import FEWEST, bootstrap, mean
 
@@ -12,7 +13,8 @@ BLOCK = 5.0                 # s that are drawn together, and that are held out t
 SHORT = 2.0                 # s that are left out together: longer than noise is alike, with many of them in a recording
 FOLDS = 5
 RESAMPLES = 299
-MAX_NOISE = 0.5             # of the squares of any combination of columns, up to which noise is taken off
+MAX_NOISE = 0.5            # of the squares of any combination of columns, up to which noise is taken off
+LEVEL = 0.95                # of the intervals that standard errors are for
 RIDGE = 1e-9                # of the squares of each column, for what cannot be distinguished
 
 
@@ -75,13 +77,28 @@ class Equations:
         errors in variables: Fuller, Measurement Error Models, Wiley 1987).
         What is left of the residual is alike for a while, so its errors are those between blocks, not between rows;
         few blocks are not taken for more than they are (jackknife: Cameron and Miller, J. Hum. Resour. 50 (2015) 317).
+        Few say little of how far they scatter, too: intervals of `LEVEL` by the normal distribution of these errors are
+        those of Student's t with the effective number of blocks less one (Carter, Schnepel and Steigerwald, Rev. Econ.
+        Stat. 99 (2017) 698).
         """
         products = self._without_noise(columns)
         total = products.sum(axis=0)
         blocks = np.add.reduceat(products, np.arange(0, len(products), self._short), axis=0)
         theta = solve(total)
-        others = solve(total - blocks) - theta
+        others = (solve(total - blocks) - theta) * self._widening(columns)
         return theta, (len(blocks) - 1.0) / len(blocks) * others.T @ others
+
+    def _widening(self, columns):
+        """(n,) t over normal quantile of what blocks say of each of columns (actuators, n), were noise alike in all."""
+        products = self.chosen(columns)[:, 1:, 1:]
+        size = np.sqrt(np.maximum(np.diagonal(products.sum(axis=0)), np.finfo(float).tiny))
+        blocks = np.add.reduceat(products / np.outer(size, size), np.arange(0, len(products), self._short), axis=0)
+        inverse = np.linalg.pinv(blocks.sum(axis=0), rcond=RIDGE, hermitian=True)
+        parts = np.einsum('ki,bij,kj->bk', inverse, blocks, inverse)
+        squares = (parts ** 2).sum(axis=0)
+        count = np.divide(parts.sum(axis=0) ** 2, squares, out=np.full(len(squares), 2.0), where=squares > 0.0)
+        level = 0.5 * (1.0 + LEVEL)
+        return stdtrit(np.maximum(count - 1.0, 1.0), level) / ndtri(level)
 
     def likeness(self, first, second):
         """How alike what two sets of columns say of the residual is, -1 to 1: a correlation."""

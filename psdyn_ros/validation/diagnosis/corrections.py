@@ -4,6 +4,8 @@ To first order everything that may be a little wrong is linear: the residual e =
 column of C for each number that may be off.  Payload and gravity are linear as such.
 """
 
+import math
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -14,13 +16,15 @@ from ...model.errors import StateError
 from ...model.mechanism.description import Inertial
 from ..identification.normal_equations import frictions
 from ..identification.regressor import COLUMNS, COUNT, ROWS, Regressor
+from ..metrics.prediction import driven_efforts
 from ..signals.filters import through_gaps
+from ..signals.quality import AT_LIMIT
 
 SPACING = 0.02              # s between rows; the filter leaves little in between
 STEP = 1e-4                 # m, rad of central differences, of encoders; and 1, of scales of them
 ROUNDING = 1e-10            # of the largest column of a payload below which another one is rounding errors of zero
 # columns that each actuator has of its own, then those of the payload, of its centre of mass, of the tilt, of a payload
-# on a tilted base, of weight, of encoders, of their scales, of the second order of both, and of pairs
+# on a tilted base, of weight, of a force, of encoders, of their scales, of the second order of both, and of pairs
 RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, BORE, PORTS = range(8)
 OWN = 8
 PAYLOAD = slice(OWN, OWN + COUNT)
@@ -28,7 +32,8 @@ CENTER = slice(PAYLOAD.stop, PAYLOAD.stop + 3)
 TILT = slice(CENTER.stop, CENTER.stop + 2)
 TILTED = slice(TILT.stop, TILT.stop + 8)        # mass and moments of a payload under either tilt
 WEIGHT = TILTED.stop
-ENCODERS = WEIGHT + 1
+FORCE = slice(WEIGHT + 1, WEIGHT + 4)            # on the link, along x, y and z of the base
+ENCODERS = FORCE.stop
 
 
 class Corrections:
@@ -47,6 +52,8 @@ class Corrections:
     believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
     by_pressure  (actuators,) whether the effort was measured by chamber pressures
     skipped    rows at which a loop does not close
+    seen       (2, dof) least and largest coordinates
+    seconds    from the first row to the last
     """
 
     def __init__(self, predictor):
@@ -64,7 +71,8 @@ class Corrections:
         self.scales = ENCODERS + manipulator.dof
         self.second = self.scales + manipulator.dof
         self.first_pair = self.second + 2 * manipulator.dof
-        self.skipped = 0
+        self.skipped, self.seconds, self._first = 0, 0.0, None
+        self.seen = np.tile([[np.inf], [-np.inf]], manipulator.dof)
 
     @property
     def count(self):
@@ -86,13 +94,15 @@ class Corrections:
             C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))
             C[..., CENTER] = C[..., PAYLOAD][..., 1:4]
             C[..., TILT], C[..., WEIGHT] = self._tilt(x)
-            C[..., TILTED] = np.concatenate([self._on_actuators(x, self._regressor.at_rest(x, change)[..., :4])
-                                             for change in self.gravity], axis=-1)
+            held = np.stack([self._on_actuators(x, self._regressor.at_rest(x, axis)[..., :4]) for axis in np.eye(3)])
+            C[..., FORCE] = np.moveaxis(held[..., 0], 0, -1)
+            C[..., TILTED] = np.concatenate(np.tensordot(self.gravity, held, 1), axis=-1)
             offsets, curves = self._encoders(block, x, xd, xdd, rows)
             rates = self._rates(x, xd, xdd)
         except StateError:
             self.skipped += len(rows)
             return rows[:0], e[:0], C[:0]
+        self._note(prediction.t[rows], x)
         C[..., ENCODERS:self.scales] = offsets
         C[..., self.second:self.second + x.shape[1]] = curves
         for k, joint in self.encoders.items():
@@ -113,6 +123,22 @@ class Corrections:
                 C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
         return rows, e, np.nan_to_num(C)
 
+    def _note(self, t, x):
+        if len(t):
+            self._first = t[0] if self._first is None else self._first
+            self.seconds = float(t[-1] - self._first)
+            self.seen = np.array([np.minimum(self.seen[0], x.min(axis=0)), np.maximum(self.seen[1], x.max(axis=0))])
+
+    def can_be_at(self, coordinate, extremes):
+        """Whether a machine comes to both extremes (2,) of a coordinate, by its limits; True of one not measured."""
+        manipulator = self.predictor.manipulator
+        lower, upper = (float(end[coordinate]) for end in (manipulator.coordinate_limits.lower,
+                                                           manipulator.coordinate_limits.upper))
+        margin = AT_LIMIT * (upper - lower)
+        if self.encoders[coordinate] != manipulator.coordinates[coordinate] or not math.isfinite(margin):
+            return True
+        return bool(lower - margin <= min(extremes) and max(extremes) <= upper + margin)
+
     def _on_actuators(self, x, columns):
         """Columns (n, dof, k) of forces on the coordinates as efforts (n, actuators, k)."""
         maps = self._regressor.maps(x)
@@ -123,8 +149,8 @@ class Corrections:
     def _tilt(self, x):
         """(n, actuators, 2) what a tilted base adds, and (n, actuators) what all of the weight is."""
         still, mechanism = np.zeros_like(x), self.predictor.mechanism
-        rest = mechanism.inverse_dynamics(x, still, still)
-        return np.stack([mechanism.inverse_dynamics(x, still, still, base=BaseMotion(acceleration=(*-change, 0, 0, 0)))
+        rest = driven_efforts(mechanism, x, still, still)
+        return np.stack([driven_efforts(mechanism, x, still, still, base=BaseMotion(acceleration=(*-change, 0, 0, 0)))
                          - rest for change in self.gravity], axis=-1), rest
 
     def _encoders(self, block, x, xd, xdd, rows):
@@ -134,7 +160,7 @@ class Corrections:
             self.encoders = measured_by(self.predictor.manipulator, block.joints)
             self._map = self.predictor.manipulator.joint_map(block.joints)
         columns, curves = np.zeros((2, len(x), len(self.actuators), x.shape[1]))
-        efforts = self.predictor.mechanism.inverse_dynamics
+        efforts = partial(driven_efforts, self.predictor.mechanism)
         middle = efforts(x, xd, xdd)
         for k, joint in self.encoders.items():
             step = np.zeros(x.shape[1])

@@ -13,6 +13,7 @@ from ..metrics.bootstrap import Interval, bootstrap
 from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
 from ..signals.filters import SECOND_DERIVATIVE
 from .cause_messages import CHECK_NEXT, briefly
+from .contact import pushed
 from .correction_fits import RESAMPLES
 from .corrections import RATE, Corrections
 from .exact_columns import ExactColumns
@@ -33,7 +34,8 @@ class Cause:
     """Something that would explain a part of the residual.
 
     kind      'payload', 'center_of_mass', 'friction', 'area', 'bore', 'ports', 'exchanged', 'sensor_offset',
-              'sensor_drift', 'delay', 'base_tilt', 'frozen_encoder', 'encoder_offset' or 'encoder_scale'
+              'sensor_drift', 'delay', 'base_tilt', 'contact_force', 'frozen_encoder', 'encoder_offset' or
+              'encoder_scale'
     about     link, actuator, topic, joint or 'base'
     share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
               to; between low and high with 95 % confidence.  Of actuators each counts by the noise of its effort.  Of a
@@ -150,7 +152,7 @@ class Diagnosis:
         """Return the `Cause`s that are more than chance, the likeliest first.
 
         quality  `Quality` of the recording, which knows frozen encoders, or None
-        delays   {topic: s} that were taken off the blocks; they count as a cause
+        delays   {topic: `TopicDelay`} that were taken off the blocks; they count as a cause
         """
         used = np.flatnonzero(self._rows.any(axis=1))
         if len(used) < FEWEST_BINS:
@@ -167,17 +169,23 @@ class Diagnosis:
         exact = ExactColumns(self.corrections, products, noise, weights, self.width)
         # from a weighted sum of squares to a mean square over the square of the range
         size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
+        groups = self._groups()
         ranking = Ranking(exact, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
-                          self.corrections, self._hydraulics)
-        listed = candidates(self.corrections, self._rows.any(axis=0), self._groups())
+                          self.corrections, self._hydraulics, self._known(groups, delays))
+        listed = candidates(self.corrections, self._rows.any(axis=0), groups)
         fits = [fit for fit in (ranking.alone(one, one.about in delays) for one in listed) if fit is not None]
         frozen = self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used)
         first = ranking.simplest(fits)
         if first is None or any(cause.share >= first.share.estimate - EQUAL for cause in frozen):
-            leading, taken = frozen, ()
+            leading, taken = list(frozen), ()
         else:
             leading, taken = _together(ranking, first, fits, listed)
-        others = [_cause(fit) for fit in fits if fit.candidate not in taken] + ([] if leading is frozen else frozen)
+        begins = self._begin + used * self.width
+        push = pushed(self.corrections, products, noise, weights, self.width, begins, _excess)
+        if push and push.share.estimate > max([ranking.explained(taken), *(cause.share for cause in frozen)]):
+            leading, taken = [_cause(push)], ()
+        others = [_cause(fit) for fit in fits if fit.candidate not in taken]
+        others += [cause for cause in frozen if cause not in leading]
         found = (leading + sorted(others, key=lambda cause: -cause.share))[:MAX_CAUSES]
         self.text = (f'likeliest of what was looked for: {found[0].text}' if found else
                      'nothing that was looked for would explain more of the residual than noise does')
@@ -203,7 +211,7 @@ class Diagnosis:
         """Products (bins, actuators, ...) with the residual as it was before delays were taken off."""
         change = np.tile(np.eye(products.shape[-1]), (len(self._actuators), 1, 1))
         for axis in range(len(self._actuators)):
-            taken = [delays[topic] for topic in self._topics(axis) if topic in delays]
+            taken = [delays[topic].taken for topic in self._topics(axis) if topic in delays]
             # the column of the delay is - rate, which is what being late by 1 s adds, to first order
             change[axis, 1 + RATE, 0] = np.mean(taken) if taken else 0.0
         return np.swapaxes(change, 1, 2) @ products @ change
@@ -227,6 +235,16 @@ class Diagnosis:
         of_ports = [axes for topics, axes in groups.items() if len(topics) > 1]
         if len(of_ports) > 1:
             found['chamber pressures'] = [axis for axes in of_ports for axis in axes]
+        return found
+
+    def _known(self, groups, delays):
+        """{topic: (s, standard error)} of groups of actuators that one delay was taken off of."""
+        found = {}
+        for name, axes in groups.items():
+            of_group = {delays.get(topic) and (delays[topic].taken, delays[topic].error)
+                        for axis in axes for topic in self._topics(axis)}
+            if len(of_group) == 1 and None not in of_group:
+                found[name], = of_group
         return found
 
     def _frozen(self, quality, squares, used):

@@ -15,7 +15,8 @@ LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some ac
 EQUAL = 0.02                # by which a share with fewer columns may be smaller, where that may be chance
 LEAST_GAIN = 0.005         # of the residual's squares by which one cause explains more than another
 ALIKE = 0.9                 # correlation from which two causes may be taken for each other
-MAX_NEXT = 2                # causes beside the first that are looked for in what it leaves
+SAME_DELAY = 3.0            # standard errors between delays that are the same
+MAX_NEXT = 2               # causes beside the first that are looked for in what it leaves
 MAX_EXCHANGES = 4
 OF_ONE_MASS = {'payload', 'center_of_mass'}     # which have the same columns but for inertia
 
@@ -93,11 +94,12 @@ class Ranking:
 
     exact     `ExactColumns` that make them
     relative  (actuators,) factor from a weighted sum of squares to a mean square over the square of the range
+    delays    {topic: (s, standard error)} that were found before, with all that may be wrong fitted freely
     """
 
-    def __init__(self, exact, relative, corrections, hydraulics):
+    def __init__(self, exact, relative, corrections, hydraulics, delays):
         self._exact, self._equations, self._relative = exact, exact.equations({}), relative
-        self._corrections, self._hydraulics = corrections, hydraulics
+        self._corrections, self._hydraulics, self._delays = corrections, hydraulics, delays
 
     def alone(self, candidate, certain=False):
         """Return the `Fit` of a candidate, None where it is no explanation; certain: it may be as small as it is."""
@@ -107,6 +109,10 @@ class Ranking:
     def share(self, candidate):
         """Return the `Interval` of the share of the residual's squares that a candidate explains alone."""
         return self._equations.share(candidate.columns)
+
+    def explained(self, chosen):
+        """Return the share of the residual's squares that candidates explain together."""
+        return self._equations.explained(_columns(chosen)) if chosen else 0.0
 
     def simplest(self, fits):
         """Of what explains the most, and what may as well, the `Fit` that is not far-fetched, and has the fewest
@@ -222,5 +228,10 @@ class Ranking:
         return bool((self._relative * self._equations.effect(columns, theta)).max() >= LEAST_EFFECT ** 2)
 
     def _word(self, candidate, theta, covariance):
+        if candidate.kind == 'delay' and candidate.about in self._delays:
+            seconds, error = self._delays[candidate.about]
+            # of clocks that run apart all of the recording says another one than its beginning
+            if abs(theta[0] - seconds) <= SAME_DELAY * np.sqrt(covariance[0, 0]):
+                theta, covariance = np.array([seconds]), np.array([[error ** 2]])
         return word(candidate.kind, candidate.about, theta, covariance, corrections=self._corrections,
                     hydraulics=self._hydraulics, axis=candidate.axis, port=candidate.port)

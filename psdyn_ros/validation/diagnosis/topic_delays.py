@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import maximum_filter1d
+from scipy.special import ndtri
 
 from ..bags.recording import BagError
 from ..metrics.metrics import known_numbers
@@ -76,6 +77,11 @@ class TopicDelay:
     reason: str
     drift: float = math.nan
     drift_width: float = math.nan
+
+    @property
+    def error(self):
+        """Standard error [s], of which the interval is one of the normal distribution."""
+        return 0.5 * (self.high - self.low) / float(ndtri(0.5 * (1.0 + LEVEL)))
 
     @property
     def drifts(self):
@@ -343,7 +349,9 @@ class _Search:
     def delays(self, period):
         """{topic: `TopicDelay`}."""
         found, profiles = self._coarse()
-        self._white = [fit.whitened(found) for fit in self._fits]
+        # a delay that is left looks like noise that is alike for long
+        nearly, _ = self._refined(found, _together(found))
+        self._white = [fit.whitened(nearly) for fit in self._fits]
         at, widths, stretches, drifts = self._grouped(found)
         out = {}
         for topic in self._topics:
@@ -389,10 +397,7 @@ class _Search:
         Topics of one driver are late together, and one of two ports alone may say little: a topic has a delay of its
         own where it is another one than that of its group with confidence.
         """
-        groups = {}
-        for topic, shift in found.items():
-            groups.setdefault(shift, []).append(topic)
-        groups = sorted(groups.values(), key=len, reverse=True)
+        groups = _together(found)
         at, normal = self._refined(found, groups)
         while (like := self._like_first(groups, at, normal)) is not None:
             # the next best shift of what says little is no delay of its own
@@ -450,6 +455,14 @@ class _Search:
     def _normal(self, at):
         """The `Normal` equations at {topic: s}."""
         return Normal([fit.sums(self._topics, at, self._middle) for fit in self._white])
+
+
+def _together(found):
+    """[[topic]] of those at the same shift of {topic: s}, the largest group first."""
+    groups = {}
+    for topic, shift in found.items():
+        groups.setdefault(shift, []).append(topic)
+    return sorted(groups.values(), key=len, reverse=True)
 
 
 def _membership(topics, groups):

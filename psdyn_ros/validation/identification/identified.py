@@ -1,5 +1,5 @@
 """What came of an identification: figures with standard errors, in words and as a dictionary."""
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,14 @@ class BodyEstimate:
     payload: bool
 
     @property
+    def possible(self):
+        """It with a mass that can be: where chance puts that below nothing, a payload is nothing."""
+        own = self.declared.mass if self.declared else 0.0
+        if self.payload and own + self.found.mass <= 0.0:
+            return replace(self, found=Inertial(0.0, self.found.com, np.zeros((3, 3))))
+        return self
+
+    @property
     def corrected(self):
         """`Inertial` of the link with what was found, one that a body can have."""
         if not self.payload:
@@ -51,7 +59,8 @@ class BodyEstimate:
         mass, com = self.found.mass, self.found.com
         what = f"payload on '{self.name}'" if self.payload else f"link '{self.name}'"
         was = '' if self.payload or self.declared is None else f' (was {self.declared.mass:.2f})'
-        yield f'{what}: mass {mass:.2f} +- {self.errors[0]:.2f} kg{was}'
+        less = f' less than the {self.declared.mass:.2f} kg of the model' if self.payload and mass < 0.0 else was
+        yield f'{what}: mass {abs(mass):.2f} +- {self.errors[0]:.2f} kg{less}'
         if self.payload:
             yield f'  sensors that are off as much as usual would change it by {self.by_sensors[0]:.2g} kg'
         parts = []
@@ -75,7 +84,7 @@ class SpeedForce:
 
 @dataclass(frozen=True)
 class FrictionEstimate:
-    """Friction of an actuator; what was found is None where it moved too little.
+    """Friction of an actuator; what was found is None where it moved too little, or is below zero.
 
     unit                of its speed
     moved               s in which it slid
@@ -83,6 +92,7 @@ class FrictionEstimate:
     was_viscous         N s/m, N m s/rad
     coulomb, viscous    of the line through the forces, and their standard errors
     forces              `SpeedForce` of each of SPEEDS
+    impossible          whether the best fit is below zero, beyond two standard errors: something else is wrong
     """
 
     name: str
@@ -95,6 +105,7 @@ class FrictionEstimate:
     coulomb_error: float
     viscous_error: float
     forces: tuple
+    impossible: bool = False
 
     @property
     def declared(self):
@@ -102,15 +113,22 @@ class FrictionEstimate:
         return bool(self.was_coulomb or self.was_viscous)
 
     @property
-    def impossible(self):
-        """Whether the best fit is below zero, beyond two standard errors: friction is not, so something else is."""
-        return bool(self.forces) and any(one.force < -2.0 * one.error for one in self.forces)
+    def possible(self):
+        """What of it can be: no friction is below zero."""
+        if any(one.force < -2.0 * one.error for one in self.forces):
+            return FrictionEstimate(self.name, self.unit, self.moved, self.was_coulomb, self.was_viscous, None, None,
+                                    None, None, (), True)
+        if not self.forces:
+            return self
+        coulomb, viscous = self.line
+        return replace(self, coulomb=coulomb, viscous=viscous, forces=tuple(
+            replace(one, force=max(one.force, 0.0)) for one in self.forces))
 
     @property
     def identified(self):
         """Whether the recording tells it: cylinders side by side, for one, are not distinguished."""
-        return bool(self.forces) and not self.impossible and all(
-            one.error <= 0.5 * max(abs(one.force), abs(one.believed)) for one in self.forces)
+        return bool(self.forces) and all(one.error <= 0.5 * max(abs(one.force), abs(one.believed))
+                                         for one in self.forces)
 
     @property
     def significant(self):
@@ -126,12 +144,12 @@ class FrictionEstimate:
 
     def lines(self):
         """It in words."""
-        if not self.forces:
-            yield f'{self.name}: friction not identified, it moved {self.moved:.1f} s only'
-            return
         if self.impossible:
             yield (f'{self.name}: friction not identified: what fits best is below zero, which no friction is; look '
                    'for a delay, exchanged ports or another area')
+            return
+        if not self.forces:
+            yield f'{self.name}: friction not identified, it moved {self.moved:.1f} s only'
             return
         shown = ', '.join(f'{one.force:.4g} +- {one.error:.2g} at {one.speed:g} {self.unit} (was {one.believed:.4g})'
                           for one in self.forces)

@@ -7,7 +7,7 @@ from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from ...api.batch import actuator_states
 from ...api.hydraulics.statics import frictionless, hydraulic_records
-from ...model.errors import ActuationError, StateError
+from ...model.errors import StateError
 from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import Friction
 from ..signals.filters import SavitzkyGolay, through_gaps
@@ -101,15 +101,9 @@ class Predictor:
     hydraulics   its `Hydraulics`, whose friction counts; None: that of the URDF does
     filter       made by `make_filter`; None: `SavitzkyGolay` with the period of the first block
     bounds       of regimes
-
-    Raises ActuationError for a machine with passive joints.
     """
 
     def __init__(self, manipulator, hydraulics=None, filter=None, bounds=None):
-        if manipulator.underactuated:
-            raise ActuationError(f"'{manipulator.name}' has passive joints, {', '.join(manipulator.passive_joints)}, "
-                                 'whose swing decides the efforts; a recording is not compared with such a model yet; '
-                                 'expected a machine whose coordinates are all driven')
         self.manipulator, self.hydraulics = manipulator, hydraulics
         self.filter, self.bounds = filter, bounds or Bounds()
         self.mechanism = frictionless(manipulator, hydraulics)
@@ -147,7 +141,7 @@ class Predictor:
     def _evaluate(self, block, motion, effort, effort_rate, core):
         x, xd, xdd = motion
         v, positions = self._actuator_motion(x, xd)
-        bare = self.mechanism.inverse_dynamics(x, xd, xdd)
+        bare = driven_efforts(self.mechanism, x, xd, xdd)
         # measured efforts have lost the corners of friction to the filter; what is viscous has been through it with v
         viscous = self._seals[1] * v
         friction = viscous + self.filter(self.friction(x, xd, xdd, v, bare) - viscous)
@@ -171,11 +165,11 @@ class Predictor:
         """Return the friction (N, actuators) of states, positive against motion."""
         if self._axes is not None:
             return sliding_friction(self._axes, v)
-        return self.manipulator.inverse_dynamics(x, xd, xdd) - bare
+        return driven_efforts(self.manipulator, x, xd, xdd) - bare
 
     def efforts(self, x, xd, xdd):
         """Return the efforts (N, actuators) of states with their friction, which no filter has smoothed."""
-        bare = self.mechanism.inverse_dynamics(x, xd, xdd)
+        bare = driven_efforts(self.mechanism, x, xd, xdd)
         return bare + self.friction(x, xd, xdd, self._actuator_motion(x, xd)[0], bare)
 
     def _undetermined(self, v, positions):
@@ -225,6 +219,14 @@ class Predictor:
         margin = self.bounds.stop * (upper - lower)
         with np.errstate(invalid='ignore'):     # ranges without limits
             return (positions < lower + margin) | (positions > upper - margin)
+
+
+def driven_efforts(manipulator, x, xd, xdd, base=None):
+    """Return the efforts (..., actuators) of states (..., dof); passive joints were measured to move like that."""
+    if not manipulator.underactuated:
+        return manipulator.inverse_dynamics(x, xd, xdd, base=base)
+    f = manipulator.generalized_forces(x, xd, xdd, base=base)
+    return (np.linalg.pinv(np.swapaxes(manipulator.actuator_map(x), -1, -2)) @ f[..., None])[..., 0]
 
 
 def predict(block, manipulator, hydraulics=None, filter=None):

@@ -7,7 +7,7 @@ import numpy as np
 
 from .bins import Window
 from .metrics import BY_NAME, COUNT, EFFORT, E, ErrorSums, capacities
-from .prediction import JUDGED_REGIMES
+from .prediction import JUDGED_REGIMES, driven_efforts
 from .verdict import actuator_checks, machine_checks
 
 OK, WARN, ERROR = 'ok', 'warn', 'error'
@@ -209,7 +209,7 @@ def friction_at_rest(predictor):
     m = predictor.manipulator
     x, xd, none = m.initial_position[np.newaxis], np.full((1, m.dof), CREEP), np.zeros((1, m.dof))
     v = np.full((1, len(m.actuators)), CREEP)
-    bare = predictor.mechanism.inverse_dynamics(x, xd, none)
+    bare = driven_efforts(predictor.mechanism, x, xd, none)
     return np.abs(predictor.friction(x, xd, none, v, bare))[0]
 
 

@@ -34,7 +34,8 @@ def bodies_table(found):
     yield 'link', 'mass [kg]', 'was [kg]', 'x [m]', 'y [m]', 'z [m]'
     for body in found.bodies:
         was = '' if body.payload or body.declared is None else f'{body.declared.mass:.2f}'
-        yield (body.name, _with_error(body.found.mass, body.errors[0], body.identified[0], 2), was,
+        mass = _with_error(abs(body.found.mass), body.errors[0], body.identified[0], 2)
+        yield (body.name, mass + (' less than the model' if body.payload and body.found.mass < 0.0 else ''), was,
                *(_with_error(value, error, identified, 3) for value, error, identified in
                  zip(body.found.com, body.errors[1:4], body.identified[1:4])))
 
@@ -49,10 +50,8 @@ def friction_table(found):
     for one in found.friction:
         force = 'N' if one.unit == 'm/s' else 'N m'
         if not one.forces:
-            yield one.name, f'{one.moved:.1f}', *('',) * 4, 'moved too little'
-        if one.impossible:
-            yield one.name, f'{one.moved:.1f}', *('',) * 4, 'not identified: what fits best is below zero'
-            continue
+            why = 'not identified: what fits best is below zero' if one.impossible else 'moved too little'
+            yield one.name, f'{one.moved:.1f}', *('',) * 4, why
         for at in one.forces:
             yield (one.name, f'{one.moved:.1f}', f'{at.speed:g} {one.unit}', f'{at.force:.5g} {force}',
                    f'{at.error:.2g} {force}', f'{at.believed:.5g} {force}', '' if one.identified else 'not identified')
@@ -86,7 +85,7 @@ def sensors_table(found):
 def figures(found):
     """file name -> (title, Figure) of everything that the page shows."""
     shown = {'held_out.png': ('Efforts where they were held out', _efforts(found))}
-    rubbing = [one for one in found.friction if one.forces and not one.impossible]
+    rubbing = [one for one in found.friction if one.forces]
     if rubbing:
         shown['identified_friction.png'] = 'Friction', _friction(rubbing)
     if not found.payload:

@@ -335,7 +335,7 @@ def _follows(manipulator, peer, joint):
     at_rest = dict(zip(manipulator.joints, manipulator.joint_state(manipulator.initial_position)[1]))
     rod = next(one.rod.name for one in manipulator.machine.triangles
                if peer in (one.rod.name, one.boom.name, one.barrel.name))
-    names = [peer if name == rod else name for name in manipulator.actuators]
+    names = [peer if name == rod else name for name in (*manipulator.actuators, *manipulator.passive_joints)]
     measured = manipulator.joint_map(names)
     place = manipulator.joints.index(joint)
 

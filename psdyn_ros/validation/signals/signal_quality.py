@@ -17,6 +17,9 @@ OUTSTANDING = 20.0          # times the usual second difference that a spike has
 UNDONE = 0.8                # share of a jump that the next one undoes, from which two sources alternate
 CLIPPED = 5                 # samples in a row at the very end of the range
 LEAST_CLIPPED = 20          # samples in all
+APPROACH = 512              # samples before a run that are kept
+LEAST_APPROACH = 4, 16      # samples, and steps of a quantised signal, in which it is seen whether one slows down
+STEADY = 1.75, 2.5           # ratio of the ways to a value in twice a time and in that time; of one that stops, 4
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Span:
 
 class _Run(NamedTuple):
     """Equal values one after another: from when to when [s], what, how far it moved meanwhile by its velocities, from
-    where to where its peer went, and by how much it changed from sample to sample before."""
+    where to where its peer went, and the samples before."""
 
     start: float
     end: float
@@ -37,7 +40,7 @@ class _Run(NamedTuple):
     value: float
     moved: float
     peer: tuple
-    slope: float
+    before: np.ndarray
 
 
 def usual_step(off):
@@ -119,14 +122,13 @@ class SignalQuality:
     """
 
     def __init__(self, floor, follows=None):
-        self._floor, self._follows = floor, follows
-        self.samples = self.missing = self.spikes = 0
+        self._follows, self._spikes = follows, Spikes(floor)
+        self.samples = self.missing = 0
         self._skipped = 0                   # samples left out of the tail
-        self._usual = None                  # second difference of the last piece
         self.low, self.high = np.inf, -np.inf
-        self.largest_spike = 0.0
         self._pieces = np.zeros(2, dtype=int)   # that say whether there is noise, and of them those that say so
         self._tail = np.empty((4, 0))       # times, values, moved, peer of the last run, and two samples before
+        self._before = np.empty(0)          # samples before those
         self._runs = []
         self._step = 0.0                    # smallest change, of a quantised signal
 
@@ -145,24 +147,20 @@ class SignalQuality:
         if not len(values):
             return
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
-        fresh = self._tail.shape[1]
         samples = np.concatenate((self._tail, [times, values, moved, peer]), axis=1)
-        values = samples[1]
-        self._find_spikes(values, max(fresh - 1, 1), len(values) - 1)
-        self._look_for_noise(values[fresh:])
+        self._spikes.add(values)
+        self._look_for_noise(values)
         self._find_runs(samples)
 
-    def _find_spikes(self, values, first, last):
-        """Count samples that both neighbours contradict, from the first on and before the last."""
-        if last <= first:
-            return
-        off = values[1:-1] - 0.5 * (values[:-2] + values[2:])
-        if last - first >= FEWEST or self._usual is None:
-            self._usual = usual_step(off)
-        found = np.flatnonzero(sticking_out(values, off, self._usual, self._floor)[first - 1:last - 1]) + first - 1
-        if len(found):
-            self.spikes += len(found)
-            self.largest_spike = max(self.largest_spike, float(np.abs(off[found]).max()))
+    @property
+    def spikes(self):
+        """Samples that both neighbours contradict."""
+        return self._spikes.spikes
+
+    @property
+    def largest_spike(self):
+        """By how much the worst of them does."""
+        return self._spikes.largest_spike
 
     def _look_for_noise(self, values):
         """Note whether samples scatter, such that never two are the same by chance."""
@@ -199,19 +197,17 @@ class SignalQuality:
         else:
             kept = np.r_[keep:len(values)]
         self._tail = samples[:, kept]
+        self._before = np.concatenate((self._before, values[:keep]))[-APPROACH:]
 
     def _keep(self, samples, first, last):
         """Note a run of equal values that has ended, or ends with the recording."""
         times, values, moved, peer = samples
         count = int(last - first) + self._skipped
         self._skipped = 0
-        # it came at speed and stopped within one sample
-        abrupt = bool(first >= 2 and abs(values[first - 1] - values[first - 2]) > 0
-                      and abs(values[first] - values[first - 1]) > 0)
-        slope = abs(values[first - 1] - values[first - 2]) if abrupt else 0.0
         self._runs.append(_Run(float(times[first]), float(times[last - 1]), count, float(values[first]),
                                float(np.ptp(moved[first:last])),
-                               (float(peer[first:last].min()), float(peer[first:last].max())), float(slope)))
+                               (float(peer[first:last].min()), float(peer[first:last].max())),
+                               np.concatenate((self._before, values[:first]))[-APPROACH:]))
         if len(self._runs) > 2 * MAX_SPANS:
             # at rest nothing moves, however long
             self._runs.sort(key=lambda run: (
@@ -253,6 +249,23 @@ class SignalQuality:
         return spans if total >= LEAST_CLIPPED and len(spans) > 1 else []
 
     def _clips(self, run):
-        spread = self.high - self.low
-        return run.value in (self.low, self.high) and spread > 0 and (
-            self.noisy or run.slope * run.count > 1e-2 * spread)
+        return run.value in (self.low, self.high) and self.low < self.high and (self.noisy or _stops_abruptly(run))
+
+
+def _stops_abruptly(run):
+    """Whether a signal came to the value of a `_Run` without slowing down, as one does that goes on and is clipped.
+
+    One that turns round or comes to rest there slows down first, and its readings repeat in steps of its resolution.
+    """
+    steps = np.abs(np.diff(run.before))
+    moving = steps[steps > 0.0]
+    if not len(moving):
+        return False
+    counts = moving / moving.min()
+    quantised = len(moving) < len(steps) or np.abs(counts - np.rint(counts)).max() < 1e-3
+    way = np.abs(run.before[::-1] - run.value)
+    least, least_steps = LEAST_APPROACH
+    enough = np.flatnonzero(way[least - 1:] >= (least_steps * moving.min() if quantised else 0.0))
+    if not len(enough) or 2 * (first := int(enough[0]) + least) > len(way):
+        return False
+    return bool(STEADY[0] * way[first - 1] < way[2 * first - 1] < STEADY[1] * way[first - 1])

@@ -269,10 +269,10 @@ def test_a_late_law_does_not_swing_the_machine_up(level):
     bench = Bench(machine, 0)
     prepare(bench, State.HOLD)
     with bench.law_spoilt(_delayed(0.05, bench.period)):
-        bench.turns(3.0)
+        bench.turns(8.0)        # on valves it grows slowly
     assert bench.core.states.state is State.SAFE
     assert {'swing_growing', 'not_standing', 'effort_suspect'} & bench.core.states.reasons.keys()
-    assert max(np.abs(point.xd).max() for point in bench.path) < 0.08      # it was 0.3 rad/s
+    assert max(np.abs(point.xd).max() for point in bench.path) < 0.04      # it was 0.3 rad/s
 
 
 class _Resting:

@@ -159,7 +159,7 @@ def test_an_effort_counts_less_the_farther_its_acceleration_is_off(asked, kept, 
     law.update(loop.core.inputs.time, START, xd)
     away, left = 0.25 * declared.acceleration[0], max(1.0 - rate / declared.standstill_speed[0], 0.0)
     command = m.inverse_dynamics(START, xd, np.r_[asked * away, 0.0, 0.0, 0.0])
-    check.restrain(command, SimpleNamespace(x=START, xd=xd, time=loop.core.inputs.time, state=State.RUN))
+    check.restrain(command, SimpleNamespace(estimated=(START, xd), time=loop.core.inputs.time, state=State.RUN))
     if rate:
         back = -law.effort_gains[1, 0] * rate / away
         most = left + 0.25 * back

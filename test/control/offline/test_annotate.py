@@ -8,9 +8,11 @@ from support.machines import URDF
 from support.paths import ROOT
 
 import psdyn_ros
-from psdyn_ros.control.offline.annotate import annotate
+from psdyn_ros.control.offline.annotate import SWING_STEP, annotate
 from psdyn_ros.control.offline.feedforward import Feedforward
-from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.offline.hanging_load import HangingLoad
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints, quintic_curve
+from psdyn_ros.model.locate import find_machine
 from psdyn_ros.simulation.plant import Plant
 
 CONTROLLERS = ROOT / 'config' / 'ros2_control' / 'hiab_xs031_controllers.yaml'
@@ -66,6 +68,28 @@ def test_efforts_on_booms_do_the_work_of_their_cylinders(crane):
                 'positions', 'velocities', 'accelerations')), found.efforts):
             x, xd, xdd = joint_map.motion(q, qd, qdd)
             assert effort @ qd == pytest.approx(crane.inverse_dynamics(x, xd, xdd) @ xd, rel=1e-9, abs=1e-9)
+
+
+def test_efforts_let_a_load_swing_freely():
+    """They are those of the hybrid dynamics that Runge and Kutta's method integrates, with a payload in the load."""
+    m = psdyn_ros.load(find_machine('loader_crane'))
+    carried = ('load', 50.0, (0.0, -0.5, 0.0), 2.0 * np.eye(3))
+    feedforward = Feedforward(m)
+    feedforward.set_payload(*carried)
+    assert feedforward.manipulator.coordinates == m.actuators
+    given = waypoints(feedforward.manipulator, (0.4, 0.1, -0.1, 0.3), times=[0.0, 4.0])
+    found, efforts, _ = annotate(feedforward, given, 0.5)
+    assert np.diff(found.times).max() <= SWING_STEP + 1e-12
+    curve = quintic_curve(found.times, found.positions, found.velocities, found.accelerations)
+    times, x, _, _, f = HangingLoad(m.with_payload(*carried)).motion(curve, 0.01)
+    assert np.ptp(x[:, 4:], axis=0).min() > 0.05
+    expected = np.array([np.interp(found.times, times, one) for one in f[:, :4].T]).T
+    np.testing.assert_allclose(efforts, expected, atol=2e-3 * np.ptp(expected, axis=0).max())
+    resting = m.with_payload(*carried)
+    resting = resting.gravity_forces(resting.equilibrium(m.initial_position).x)
+    np.testing.assert_allclose(feedforward.at(given.positions[0], np.zeros(4)).joints, resting, rtol=1e-6, atol=1e-2)
+    terms = feedforward.terms(*(one[-1] for one in (found.positions, found.velocities, found.accelerations)))
+    np.testing.assert_allclose(sum(terms), efforts[-1], rtol=1e-9)
 
 
 def test_redundant_cylinders_share_the_load(excavator):

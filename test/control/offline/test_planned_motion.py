@@ -126,7 +126,7 @@ def test_pressures_flow_and_jerk_are_within_limits_between_instants(flow):
     curve = quintic_curve(motion.time, motion.x, motion.xd, motion.xdd)
     samples = np.array([curve.sample(t).copy() for t in np.linspace(0.0, motion.duration, 3001)])
     x, xd, xdd = samples.transpose(1, 0, 2)
-    assert (np.abs(xd) <= 1.002 * limits.velocity).all() and (np.abs(xdd) <= 1.002 * limits.acceleration).all()
+    assert (np.abs(xd) <= 1.001 * limits.velocity).all() and (np.abs(xdd) <= 1.001 * limits.acceleration).all()
     third = np.diff(xdd, axis=0) / (motion.duration / 3000)
     assert (np.abs(third) <= 1.001 * np.array(c.declaration.jerk)).all()
     f, oil = m.inverse_dynamics(x, xd, xdd), 0.0
@@ -145,8 +145,10 @@ def test_pressures_flow_and_jerk_are_within_limits_between_instants(flow):
         extending = (pump - pa) * areas[0] - (supply.return_pressure + bt) * areas[1]
         retracting = (supply.return_pressure + at) * areas[0] - (pump - pb) * areas[1]
         needed = f[:, k] + friction
-        assert (needed <= extending + 300.0)[v > 0.0].all() and (needed >= retracting - 300.0)[v < 0.0].all(), name
-    assert (oil <= 1.002 * SHARE * flow * PER_MINUTE).all()
+        rounding = 1e-3 * pump * areas
+        assert (needed <= extending + rounding[0])[v > 0.0].all(), name
+        assert (needed >= retracting - rounding[1])[v < 0.0].all(), name
+    assert (oil <= 1.001 * SHARE * flow * PER_MINUTE).all()
     assert motion.use.max() > 0.95 and motion.use.max() <= 1.001
     if np.isfinite(flow):
         assert motion.use[:, LIMITS.index('flow')].max() > 0.95

@@ -11,7 +11,7 @@ from support.cases import made
 from support.paths import CONFIG, ROOT
 
 import psdyn_ros
-from psdyn_ros import ActuationError, ShapeError, StateError
+from psdyn_ros import ActuationError, ShapeError, StateError, UnreachableStrokeError
 from psdyn_ros.control.offline.time_optimal import constraints_of, limits_of, path_curve, plan, spline
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
@@ -93,6 +93,13 @@ def test_times_are_those_of_the_rates(rng):
 def test_what_admits_no_motion_is_named(path, change, kind, message):
     with pytest.raises(kind, match=message):
         plan(crane(), path, replace(limits(), **change))
+
+
+def test_path_through_a_dead_point_is_named():
+    """Where both elbows of the five-bar are stretched."""
+    m = made('five_bar').m
+    with pytest.raises(UnreachableStrokeError, match=r"loop 'pin_c' in row \d+: does not close at shoulder_1 = 1.3\d+, "):
+        plan(m, m.initial_position + [[0.0, 0.0], [1.0, -1.0]], limits_of(m, acceleration=np.ones(2)))
 
 
 def test_machine_with_a_floating_base_is_refused():

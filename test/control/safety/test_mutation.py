@@ -38,8 +38,8 @@ def test_a_sample_of_changes_is_noticed(request):
 @pytest.mark.parametrize('module, change', [
     # bound, comparison, arithmetic
     ('kernels.control.output_gate', '-limit[i] <= command[i] <= limit[i] -> -limit[i] < command[i] <= limit[i]'),
-    ('kernels.control.output_gate', 'command[i] > last[i] + step -> command[i] <= last[i] + step'),
-    ('kernels.control.output_gate', 'last[i] + step -> last[i] - step'),
+    ('kernels.control.output_gate', 'change > step -> change <= step'),
+    ('kernels.control.output_gate', 'command[i] - last[i] -> command[i] + last[i]'),
     ('control.safety.output_gate', 'interface in most -> interface not in most'),
     ('control.safety.output_gate', 'stamp != now -> stamp == now'),
     ('control.safety.output_gate', 'max -> min'),

@@ -20,6 +20,8 @@ from support.nodes.by_hand import nodes_by_hand  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
+from psdyn_ros.model.locate import find_machine  # noqa: E402
+from psdyn_ros.model.units import SECOND  # noqa: E402
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
 from psdyn_ros.nodes.observers import feedforward  # noqa: E402
 from psdyn_ros.nodes.observers.annotator import AnnotatorNode  # noqa: E402
@@ -280,6 +282,23 @@ def test_payload_share_of_friction_and_clamping_reach_the_annotator(make, crane)
 
 
 # processes
+
+
+def test_both_nodes_give_a_hanging_load_the_same_swing(make):
+    machine = find_machine('loader_crane')
+    m = psdyn_ros.load(machine).driven_machine
+    made, start = make(AnnotatorNode, robot_description=machine), m.initial_position
+    ends = [point(start, 4 * [0.0]), point(start + (0.3, 0.0, 0.0, 0.1), 4 * [0.0], seconds=2.0)]
+    made.hear['trajectory_in'](trajectory(m.actuators, *ends))
+    annotated, = made.sent['trajectory_out']
+    streamed = make(feedforward.FeedforwardNode, robot_description=machine)
+    for one in annotated.points:
+        stamp = SECOND + conversions.stamp_to_ns(one.time_from_start)
+        streamed.hear['reference'](trajectory(m.actuators, one, stamp=stamp))
+    found = np.array([msg.data for msg in streamed.sent['commands']])
+    np.testing.assert_allclose(found, [one.effort for one in annotated.points], rtol=1e-9, atol=1e-6)
+    still = feedforward.Feedforward(psdyn_ros.load(machine)).at(annotated.points[-1].positions, np.zeros(4)).joints
+    assert abs(found[-1, 0] - still[0]) > 100.0         # N m: the load swings in the end
 
 
 @pytest.mark.dds

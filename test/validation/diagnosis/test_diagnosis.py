@@ -48,6 +48,7 @@ from psdyn_ros.validation.diagnosis.diagnosis import (
     Diagnosis,
     second_difference_power,
 )
+from psdyn_ros.validation.diagnosis.topic_delays import TopicDelay
 from psdyn_ros.validation.identification.regressor import COLUMNS, ROWS
 from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.signals.filters import Butterworth, SavitzkyGolay
@@ -166,8 +167,12 @@ def test_a_delay_that_was_taken_off_is_a_cause_all_the_same(taken):
         effort = np.column_stack((block.effort[:, 0], np.roll(block.effort[:, 1:], -early, axis=0)))
         block = replace(block, pressures=pressures, effort=effort, core=slice(200, len(block.t) - 200))
         taken = early * PERIOD
-    (first, *_), _ = diagnosed(block, delays={'pressures': taken, '/commands': 0.1})
+    found = {topic: TopicDelay(s, s - 1e-4, s + 1e-4, 1.0, 30, True, s, '') for topic, s in (('pressures', taken),
+                                                                                         ('/commands', 0.1))}
+    (first, *_), _ = diagnosed(block, delays=found)
     assert first.kind == 'delay' and first.estimate == pytest.approx(DELAY, rel=0.02)
+    # what was taken off is what is named, unless there is a delay left
+    assert (first.estimate, first.error) == (taken, found['pressures'].error) or taken != DELAY
 
 
 def channels_of(**what):
@@ -397,11 +402,11 @@ def test_the_inertia_of_a_moved_body_follows_from_the_shift(mass, place, shift):
     assert slopes @ moments == pytest.approx(inertia(place + shift) - inertia(place), rel=1e-9, abs=1e-9 * mass)
 
 
-def equations(seed, scale=1.0, weight=1.0):
-    """`Equations` of 40 bins of two actuators: three columns and a residual of the first two and noise."""
+def equations(seed, scale=1.0, weight=1.0, bins=40):
+    """`Equations` of bins of two actuators: three columns and a residual of the first two and noise."""
     rng = np.random.default_rng(seed)
-    columns = rng.standard_normal((40, 2, 30, 3))
-    e = 0.5 * columns[..., 0] - 0.2 * columns[..., 1] + 0.3 * rng.standard_normal((40, 2, 30))
+    columns = rng.standard_normal((bins, 2, 30, 3))
+    e = 0.5 * columns[..., 0] - 0.2 * columns[..., 1] + 0.3 * rng.standard_normal((bins, 2, 30))
     rows = np.concatenate((e[..., None], columns * scale), axis=-1)
     products = np.swapaxes(rows, -1, -2) @ rows
     return Equations(products, np.zeros_like(products), weight * np.ones(2), 1.0)
@@ -459,6 +464,13 @@ def test_standard_errors_cover_the_truth():
     found = [equations(seed).fit(BOTH) for seed in range(200)]
     scores = np.array([(theta - [0.5, -0.2]) / np.sqrt(np.diagonal(covariance)) for theta, covariance in found])
     assert 0.8 < scores.std() < 1.4 and abs(scores.mean()) < 0.25
+
+
+@pytest.mark.parametrize('bins', [8, 14, 40])
+def test_intervals_of_few_stretches_cover_the_truth_as_often_as_those_of_many(bins):
+    found = [equations(seed, bins=bins).fit(BOTH) for seed in range(300)]
+    scores = np.array([(theta - [0.5, -0.2]) / np.sqrt(np.diagonal(covariance)) for theta, covariance in found])
+    assert 0.925 < (np.abs(scores) <= 1.96).mean() < 0.985
 
 
 @pytest.mark.parametrize('kind', ['center_of_mass', 'base_tilt'])

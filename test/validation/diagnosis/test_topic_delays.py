@@ -211,6 +211,21 @@ def test_clock_that_runs_200_us_per_second_apart_is_named(drift):
     assert delay.low < LATE < delay.high
 
 
+@pytest.mark.parametrize('late', [8e-3, -7e-3])
+def test_delay_of_a_late_topic_is_as_exact_as_that_of_one_on_time(late):
+    rng, t = np.random.default_rng(3), 0.02 * np.arange(3000)
+    needed = CubicSpline(t, sum(np.sin(w * t + rng.uniform(0.0, 6.0)) for w in (1.0, 1.7, 2.9)))
+    # as noise of accelerations, that is alike for less long than what the delay leaves
+    noise = CubicSpline(t[::5], np.gradient(np.gradient(rng.standard_normal(600))))
+    inner, found = t[50:-50], []
+    for shift in (0.0, late):
+        signals = {'a': lambda at, order, shift=shift: needed(at - shift, order) + 0.1 * noise(at - shift, order)}
+        fit = _Fit([_Piece(inner, needed(inner), np.ones((len(inner), 1)), signals)])
+        found.append(_Search([fit], ['a'], 1e-4).delays(0.002)['a'])
+    assert found[1].seconds - late == pytest.approx(found[0].seconds, abs=1e-5)
+    assert found[1].error == pytest.approx(found[0].error, rel=0.02) and abs(found[0].seconds) < 3.0 * found[0].error
+
+
 def test_pass_with_clocks_that_run_apart_names_them_once():
     delays = {topic: TopicDelay(4e-3, 3e-3, 5e-3, 0.99, 30, True, 4e-3, '', drift, 3e-5)
               for topic, drift in (('/a', 2e-4), ('/b', 2e-4), ('/c', 4e-5))}

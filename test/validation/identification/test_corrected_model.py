@@ -19,6 +19,7 @@ from psdyn_ros.validation.identification.identified import (
     Identification,
     SpeedForce,
 )
+from psdyn_ros.validation.report.identification_report import bodies_table, friction_table
 
 CRANE = (URDF / 'hiab_xs031.urdf').read_text()
 ACTUATORS = ('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -170,6 +171,25 @@ def test_friction_below_zero_is_not_written():
     assert rising.line == pytest.approx((0.0, (-50.0 + 3000.0 * 0.065) / 0.065))
     falling = friction('lift_cylinder', 4000.0, -2000.0)
     assert falling.line == pytest.approx((4000.0 - 2000.0 * 0.065, 0.0))
+
+
+@pytest.mark.parametrize('level, slope', [(-4.0, 0.0), (-100.0, 0.0), (5.0, -200.0), (-30.0, 500.0)])
+def test_friction_below_zero_is_not_stated(level, slope):
+    one = friction('lift_cylinder', level, slope, was=(0.0, 0.0)).possible
+    assert one.impossible == (min(level + slope * speed for speed in (0.03, 0.065, 0.1)) < -24.0)
+    assert not re.search(r'-[0-9]', ' '.join(one.lines())) and bool(one.forces) != one.impossible
+    assert one.impossible or min(one.coulomb, one.viscous, *(at.force for at in one.forces)) >= 0.0
+    assert not any(cell.startswith('-') for row in friction_table(found(seals=[one])) for cell in row)
+
+
+@pytest.mark.parametrize('mass', [-0.5, -30.0, -199.0])
+def test_payload_below_zero_is_stated_as_less_than_the_model_has(mass):
+    own = Inertial(100.0, np.zeros(3), np.eye(3)) if mass < -1.0 else None
+    body = BodyEstimate('boom', own, Inertial(mass, np.zeros(3), mass * np.eye(3)), ERRORS, ERRORS, np.ones(10),
+                        True).possible
+    assert body.found.mass == (mass if mass == -30.0 else 0.0)
+    shown = next(body.lines()) + ' '.join(list(bodies_table(found([body], payload=True)))[1])
+    assert '-' not in shown.replace('+-', '') and shown.count('less than the') == 2 * (mass == -30.0)
 
 
 def test_files_are_named_after_those_they_correct(tmp_path):

@@ -15,7 +15,11 @@ from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.cli import main
+from psdyn_ros.control import ClosedLoop, ControllerConfig, Waypoints, assemble
 from psdyn_ros.model.errors import ActuationError, UnknownNameError
+from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.simulation.plant import Plant
+from psdyn_ros.simulation.sensors.readings import exact_readings
 from psdyn_ros.tools.studies.identification_runs import (
     CARRIER,
     COM,
@@ -28,12 +32,13 @@ from psdyn_ros.tools.studies.identification_runs import (
     measured,
 )
 from psdyn_ros.tools.studies.tracking_runs import crane, oil
+from psdyn_ros.validation.bags.simulated_bag import SimulatedBag
 from psdyn_ros.validation.identification import normal_equations as evidence_module
 from psdyn_ros.validation.identification.identified import SPEEDS
 from psdyn_ros.validation.identification.normal_equations import Bell, NormalEquations, Samples
 from psdyn_ros.validation.identification.physical_inertia import is_physical
 from psdyn_ros.validation.identification.regressor import Regressor
-from psdyn_ros.validation.identify import IdentificationError, conclude, identify
+from psdyn_ros.validation.identify import IdentificationError, conclude, identify, identify_bag
 from psdyn_ros.validation.metrics import PASS
 from psdyn_ros.validation.report.identification_report import figures, write_report
 from psdyn_ros.validation.validate import validate
@@ -367,3 +372,24 @@ def test_unusable_input_exits_with_two(tmp_path):
     done = subprocess.run([sys.executable, '-m', 'psdyn_ros.cli', 'identify', str(tmp_path / 'none'),
                            '--urdf', 'hiab_xs031'], capture_output=True, text=True, timeout=240)
     assert done.returncode == 2 and 'does not exist' in done.stderr and 'Traceback' not in done.stderr
+
+
+def test_payload_of_a_hanging_load_is_found_by_its_weight_and_swing(tmp_path):
+    c = ControllerConfig.from_files(find_machine('loader_crane'), safety=find_config('loader_crane_safety.yaml'),
+                                    swing_shaper='none', swing_damping=0.0)
+    laden = c.machine.with_payload('load', 50.0, (0.0, 0.0, -0.2), 4.0 * np.eye(3))
+    plant = Plant(laden, period=c.period)
+    loop = ClosedLoop(assemble(c), plant).start()
+    places = c.machine.initial_position[:4] + [[0.0] * 4, [0.3, 0.08, 0.0, 0.2], [0.0, -0.05, 0.1, 0.0],
+                                               [-0.3, 0.05, -0.1, 0.3], [0.0, 0.0, 0.05, 0.0]]
+    loop.send(Waypoints(c.machine.actuators, 3.0 * np.arange(5), places))
+    with SimulatedBag(tmp_path / 'bag') as bag:
+        for k in range(round(15.0 / c.period)):
+            loop.cycle()
+            if k % 5 == 0:
+                bag.write(plant, exact_readings(plant), exact_readings(plant))
+    assert np.ptp(loop.recording().x[:, 4:], axis=0).min() > 0.1
+    assert validate(tmp_path / 'bag', laden).verdict.verdict == PASS
+    body, = identify_bag(tmp_path / 'bag', c.machine, payload_link='load')[0].bodies
+    assert body.found.mass == pytest.approx(50.0, abs=0.2)
+    assert body.found.com[[0, 2]] == pytest.approx((0.0, -0.2), abs=5e-3)       # y is along the axis of the last joint

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.bags import bag_cases as cases
 
 from psdyn_ros.api.load import load
@@ -271,9 +273,9 @@ def test_positions_are_doubted_in_units_of_their_joint(crane, joint, factor, uni
 # --- signals by themselves
 
 
-def fed(values, pieces, floor=1e-3, peer=None):
+def fed(values, pieces, floor=1e-3, peer=None, rate=100.0):
     signal = SignalQuality(floor, None if peer is None else lambda position: position)
-    times = np.arange(len(values)) * 0.01
+    times = np.arange(len(values)) / rate
     for part in np.array_split(np.arange(len(values)), pieces):
         signal.add(times[part], values[part], peer=None if peer is None else peer[part])
     signal.finish()
@@ -320,6 +322,26 @@ def test_a_quantised_signal_at_rest_is_not_frozen(rng, quantum):
     values = np.sin(np.minimum(np.arange(1000), 600) * 0.02) + 1e-4 * rng.standard_normal(1000)
     values[600:] = values[600]
     assert fed(np.rint(values / quantum) * quantum, 3).frozen == []
+
+
+def moves_with_rests(t, slowness, rest):
+    """(n,) m at t (n,) s: to and fro over 0.5 m, each way in `slowness` s as a spline, with rests of `rest` s."""
+    turn, within = np.divmod(t, slowness + rest)
+    u = np.minimum(within / slowness, 1.0)
+    u = u ** 3 * (10.0 - 15.0 * u + 6.0 * u ** 2)
+    return 0.25 - 0.5 * np.where(turn % 2, 1.0 - u, u)
+
+
+@given(quantum=st.sampled_from([0.0, 1e-4, 5e-4]), rate=st.sampled_from([100.0, 200.0, 500.0]),
+       slowness=st.floats(1.0, 8.0), rest=st.sampled_from([0.0, 0.3, 3.0]), kept=st.floats(0.55, 0.9))
+def test_only_readings_that_do_not_slow_down_are_clipped(quantum, rate, slowness, rest, kept):
+    """One that turns round slowly, or stands there, repeats its readings too."""
+    t = np.arange(0.0, 60.0, 1.0 / rate)
+    for position in (moves_with_rests(t, slowness, rest), 0.25 * np.sin(2.0 * t / slowness)):
+        clipped = np.clip(position, -0.25, 0.25 * (2.0 * kept - 1.0))
+        for values, found in ((position, False), (clipped, True)):
+            signal = fed(np.rint(values / quantum) * quantum if quantum else values, 5, rate=rate)
+            assert bool(signal.saturated) == found
 
 
 def test_an_empty_signal_and_one_without_numbers():
