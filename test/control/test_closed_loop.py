@@ -195,5 +195,5 @@ def test_the_example_of_the_page_runs(capsys):
 
 
 def test_the_page_names_only_what_exists():
-    for name in re.findall(r'`(take_\w+|step|activate|enable|reset|consider|accept)\b', PAGE.read_text()):
+    for name in re.findall(r'`(take_\w+|step|activate|enable|reset|validate_trajectory|execute)\b', PAGE.read_text()):
         assert hasattr(psdyn_ros.control.ControlCore, name), name
