@@ -2,6 +2,7 @@
 
 import re
 import signal
+import types
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from psdyn_ros import cli  # noqa: E402
 from psdyn_ros.tools.demo import demo  # noqa: E402
+from psdyn_ros.tools.demo.machine_run import MachineRun  # noqa: E402
 from psdyn_ros.validation.bags.recording import read_bag  # noqa: E402
 from psdyn_ros.validation.metrics import PASS  # noqa: E402
 from psdyn_ros.validation.metrics.tracking import track, units  # noqa: E402
@@ -120,6 +122,22 @@ def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch,
     assert cli.main(['demo', '--output', str(tmp_path), '--duration', '3']) == 2
     said = capfd.readouterr().err
     assert 'controller ended by itself' in said and "'no_such_law' is not a choice" in said
+
+
+def test_time_by_hand_waits_for_a_controller_that_stalls():
+    run, steps = object.__new__(MachineRun), []
+    done = types.SimpleNamespace(add_done_callback=lambda call: call(None))
+    run._step = types.SimpleNamespace(call_async=lambda request: steps.append(request) or done)
+    run._control = types.SimpleNamespace(reason='STANDBY', active=True, cycles=1)
+    run._left, run._asked, run._cycles, run._period_ns = 0, 0.0, 0, 5_000_000
+    run._periods()
+    assert 1 < len(steps) < 0.18 / 0.005            # the widest timeout of a stop
+    before = len(steps)
+    run._periods()
+    assert len(steps) == before
+    run._control.cycles += 1
+    run._periods()
+    assert len(steps) == 2 * before
 
 
 @pytest.mark.lockstep

@@ -30,7 +30,7 @@ SLOWED = 60.0               # s of the plant's time more for a motion that was s
 NOTICE = 1.0                # s of it before a motion at which it is announced, by default
 LEISURE = 0.01              # s between two states while the controller checks a motion
 PATIENCE = 2.0              # s for some periods by hand
-HASTE = 50                  # periods by hand at a time
+HASTE_NS = 100_000_000      # of the plant's time by hand at a time: no stop where the controller stalls meanwhile
 SETTLED = 4                 # turns until nothing by hand is under way
 NUDGES = 20                 # times that the nodes are asked to drive each other
 DRIVING = 20_000_000        # ns that have to go by for that to be so
@@ -116,6 +116,7 @@ class MachineRun:
         self._motions = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
         self._step = node.create_client(Trigger, '/simulator/step')
         self._left, self._asked = 0, -math.inf      # periods to do by hand, s when the first of them was asked for
+        self._cycles = 0        # of the controller before them
 
     def hold(self):
         """Let the controller hold the machine; returns the stamp [ns] of the plant's time zero."""
@@ -162,10 +163,11 @@ class MachineRun:
 
     def _periods(self):
         """Let some time go by once the controller is up, which believes nothing before its probation is over."""
-        now = time.monotonic()
+        now, control = time.monotonic(), self._control
+        answered = not control.active or control.cycles > self._cycles
         # the answer to a first request may get lost
-        if self._control.reason and (not self._left or now > self._asked + PATIENCE):
-            self._left, self._asked = HASTE, now
+        if control.reason and (answered and not self._left or now > self._asked + PATIENCE):
+            self._left, self._asked, self._cycles = HASTE_NS // self._period_ns, now, control.cycles
             self._period()
         return True
 

@@ -53,7 +53,7 @@ class ControlState:
     """What the controller last said of itself."""
 
     def __init__(self, node):
-        self.state, self.reason = None, ''
+        self.state, self.reason, self.cycles = None, '', 0
         node.create_subscription(Float64MultiArray, '/controller/state', self._keep, 10)
         node.create_subscription(DiagnosticArray, '/diagnostics', self._keep_reason, 10)
 
@@ -70,7 +70,7 @@ class ControlState:
         return True
 
     def _keep(self, msg):
-        self.state = State(int(msg.data[0]))
+        self.state, self.cycles = State(int(msg.data[0])), self.cycles + 1
 
     def _keep_reason(self, msg):
         for status in msg.status:

@@ -19,7 +19,7 @@ TRAVEL = {'slew': 0.5, 'lift_cylinder': 0.08, 'jib_cylinder': 0.06, 'telescope':
 def config():
     found = ControllerConfig.from_files(find_machine('forwarder'), find_config('forwarder_hydraulics.yaml'),
                                         safety=find_config('forwarder_safety.yaml'))
-    return replace(found, swing_shaper='none')
+    return replace(found, swing_shaper='none', swing_damping=0.0)       # which leave the reference for the load
 
 
 def test_the_chain_doubles_the_way_of_the_telescope():

