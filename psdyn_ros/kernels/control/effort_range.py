@@ -241,13 +241,13 @@ def clamp_efforts(check, inertia, command):
     count, changed, share = check.trim.shape[0], False, 1.0
     for i in range(count):
         row = check.rows[i]
-        moving, limit = 0.0, check.limits[1, row] * check.area[row]
+        inertial, limit = 0.0, check.limits[1, row] * check.area[row]
         for j in range(count):
-            moving += inertia[row, check.rows[j]] * restrained(check, j)
+            inertial += inertia[row, check.rows[j]] * restrained(check, j)
         rest = max(-limit, min(limit, check.efforts[i] + check.trim[i]))
-        if abs(rest + moving) > limit:
-            share = min(share, (limit - math.copysign(rest, rest * moving)) / abs(moving))
-        check.right[i, 0] = moving
+        if abs(rest + inertial) > limit:
+            share = min(share, (limit - math.copysign(rest, rest * inertial)) / abs(inertial))
+        check.right[i, 0] = inertial
     for i in range(count):
         row = check.rows[i]
         limit = check.limits[1, row]
