@@ -205,8 +205,7 @@ class Forces:
                 self.off = self.lack = np.average(self.first, axis=0, weights=self.times)
             else:
                 self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
-                time = speeds.LEARNING_S if stands else speeds.FORGETTING_S
-                self.lack = self.lack + waited / time * (self.off - self.lack)
+                self.lack = self.lack + waited / speeds.LEARNING_S * (self.off - self.lack)
         self.speed, self.model = speed, now
         own = model.inertia[np.ix_(self.rows, self.rows)]
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
