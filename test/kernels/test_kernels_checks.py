@@ -87,12 +87,16 @@ class Efforts:
         off = np.maximum(asked - high, low - asked) / away[rows]
         fed, edge = np.clip(ahead[rows], low, high), np.clip(asked, low, high)
         replaced = np.where(off > 0.0, fed + np.maximum(1.0 - off, 0.0) * (edge - fed), asked)
-        kept = np.clip(efforts + self.trim + own @ replaced, -self.limit, self.limit)
+        rest, inertial = np.clip(efforts + self.trim, -self.limit, self.limit), own @ replaced
+        beyond = np.abs(rest + inertial) > self.limit
+        share = min([1.0, *((self.limit - rest * np.sign(inertial)) / np.abs(inertial))[beyond]])
+        kept = np.clip(efforts + self.trim + share * inertial, -self.limit, self.limit)
         restrained = (np.abs(given - kept) > effort_range.ROUNDING * self.limit).any()
         if restrained:
             command[rows] = kept
         lacking = kept - efforts
-        lacking -= own @ np.clip(np.linalg.solve(own, lacking), low, high)
+        slack = np.minimum(away[rows], 0.5 * (high - low))
+        lacking -= own @ np.clip(np.linalg.solve(own, lacking), low + slack, high - slack)
         self.trim += self.learning * (lacking - self.trim)
         return (off.argmax(), off.max()) if restrained else (-1, 0.0)
 
@@ -201,8 +205,7 @@ class Forces:
                 self.off = self.lack = np.average(self.first, axis=0, weights=self.times)
             else:
                 self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
-                time = speeds.LEARNING_S if stands else speeds.FORGETTING_S
-                self.lack = self.lack + waited / time * (self.off - self.lack)
+                self.lack = self.lack + waited / speeds.LEARNING_S * (self.off - self.lack)
         self.speed, self.model = speed, now
         own = model.inertia[np.ix_(self.rows, self.rows)]
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)

@@ -197,9 +197,10 @@ def test_a_study_of_a_hanging_load_reports_missed_bounds(changed, missed):
     assert found == [texts[what] for what in missed]
 
 
-def test_assumed_rest_is_judged_by_stops_alone():
-    table = {('exact', RESTING): [outcome(1.0)], ('corners', RESTING): [outcome(sound=False)]}
+def test_assumed_rest_is_judged_as_a_model_that_is_wrong():
+    table = {('exact', RESTING): [outcome(1e-3)], ('corners', RESTING): [outcome(2e-3)]}
     assert [row.met for row in hanging.judged(table)] == [True, False]
+    assert [row.met for row in hanging.judged({('exact', RESTING): [outcome(sound=False)]})] == [False]
 
 
 def test_every_corner_and_pendulum_is_run():

@@ -174,6 +174,7 @@ class EffortCheck(Check):
         self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
         self._time = None                           # s of the last state: one that is repeated is no further evidence
         self._moved = None                          # s at which the reference moved last
+        self._saturated = self._law.saturations.tolist()    # how often the law clipped each force, until that state
         self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
     def restrain(self, command, inputs):
@@ -188,14 +189,16 @@ class EffortCheck(Check):
             self._moved = t
         # at rest a law that is late would swing up to that speed, and beyond
         self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
+        # a force at its limit accelerates other axes: not the fault of a law that clipped it
+        saturated = law.saturations.tolist()
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
             desired, law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0
-        elif t != self._time:
+        elif t != self._time and saturated == self._saturated:
             self._wrong += self._period * min(off, GROSS)
-        self._worst, self._time = worst, t
+        self._worst, self._time, self._saturated = worst, t, saturated
 
     def _believable(self, desired, x):
         """Return the reference (3, dof) of a stop with the errors that count at x (dof,)."""

@@ -194,6 +194,13 @@ def explained(check, i, acceleration):
 
 
 @kernel
+def without_slack(check, i, acceleration):
+    """Return an acceleration of axis i at force level within its range, less what may be given away."""
+    slack = min(check.away[check.rows[i]], 0.5 * (check.found[HIGH, i] - check.found[LOW, i]))
+    return max(check.found[LOW, i] + slack, min(check.found[HIGH, i] - slack, acceleration))
+
+
+@kernel
 def restrained(check, i):
     """Return the acceleration that replaces what is asked of axis i.
 
@@ -234,13 +241,13 @@ def clamp_efforts(check, inertia, command):
     count, changed, share = check.trim.shape[0], False, 1.0
     for i in range(count):
         row = check.rows[i]
-        moving, limit = 0.0, check.limits[1, row] * check.area[row]
+        inertial, limit = 0.0, check.limits[1, row] * check.area[row]
         for j in range(count):
-            moving += inertia[row, check.rows[j]] * restrained(check, j)
+            inertial += inertia[row, check.rows[j]] * restrained(check, j)
         rest = max(-limit, min(limit, check.efforts[i] + check.trim[i]))
-        if abs(rest + moving) > limit:
-            share = min(share, (limit - math.copysign(rest, rest * moving)) / abs(moving))
-        check.right[i, 0] = moving
+        if abs(rest + inertial) > limit:
+            share = min(share, (limit - math.copysign(rest, rest * inertial)) / abs(inertial))
+        check.right[i, 0] = inertial
     for i in range(count):
         row = check.rows[i]
         limit = check.limits[1, row]
@@ -257,7 +264,10 @@ def clamp_efforts(check, inertia, command):
 
 @kernel
 def learn(check, inertia):
-    """Take a share of what the model lacks, -`right`, into `trim`, as far as no acceleration explains it."""
+    """Take a share of what the model lacks, -`right`, into `trim`, as far as reference and errors do not explain it.
+
+    What may be given away explains nothing: an integral that needs more of it than that has to be learnt in time.
+    """
     count, share = check.trim.shape[0], check.learning[0]
     for i in range(count):
         check.trim[i] -= share * (check.right[i, 0] + check.trim[i])
@@ -265,4 +275,4 @@ def learn(check, inertia):
     for i in range(count):
         for j in range(count):
             check.trim[i] -= (share * inertia[check.rows[i], check.rows[j]]
-                              * explained(check, j, check.right[j, 0]))
+                              * without_slack(check, j, check.right[j, 0]))

@@ -239,13 +239,9 @@ class Diagnosis:
 
     def _known(self, groups, delays):
         """{topic: (s, standard error)} of groups of actuators that one delay was taken off of."""
-        found = {}
-        for name, axes in groups.items():
-            of_group = {delays.get(topic) and (delays[topic].taken, delays[topic].error)
-                        for axis in axes for topic in self._topics(axis)}
-            if len(of_group) == 1 and None not in of_group:
-                found[name], = of_group
-        return found
+        taken = {name: {delays.get(topic) and (delays[topic].taken, delays[topic].error)
+                        for axis in axes for topic in self._topics(axis)} for name, axes in groups.items()}
+        return {name: one for name, (one, *others) in taken.items() if one and not others}
 
     def _frozen(self, quality, squares, used):
         """`Cause`s of encoders that were frozen; squares (bins,) of the residual in the bins used."""

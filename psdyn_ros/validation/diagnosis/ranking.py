@@ -71,6 +71,10 @@ def candidates(corrections, known, topics):
                         on(list(pair), corrections.first_pair + k), pair[0])
               for k, pair in enumerate(corrections.pairs)
               if known[list(pair)].all() and len(set(corrections.by_pressure[list(pair)])) == 1]
+    by_pressure = [axis for axis in measured if corrections.by_pressure[axis]]
+    if len(by_pressure) > 1:
+        found.append(Candidate('ports', "' and '".join(corrections.actuators[axis] for axis in by_pressure),
+                               on(by_pressure, PORTS)))
     for axis in measured:
         name = corrections.actuators[axis]
         found += [Candidate('friction', name, on(axis, FRICTION), axis),

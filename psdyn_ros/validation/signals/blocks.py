@@ -68,9 +68,9 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
         yield from cutter.add(instants, connected)
     yield from cutter.end()
     if not cutter.count:
-        doubts = [f'{about} {text}' for about, text in quality.units.findings()] if quality is not None else []
-        raise BagError(f"bag '{source.path}' has no stretch of {MIN_ROWS} instants at which its state is known"
-                       f': {"; ".join([cutter.why(), *doubts])}')
+        doubts = ''.join(f'{about}: {text} ' for about, text in quality.units.findings()) if quality is not None else ''
+        raise BagError(f"{doubts}bag '{source.path}' has no stretch of {MIN_ROWS} instants at which its state is "
+                       f'known: {cutter.why()}')
 
 
 class Cutter:

@@ -34,6 +34,18 @@ def test_force_on_the_tool_for_a_while_is_named_with_its_time(force, first, last
     assert [float(one.split()[0]) for one in parts.split(',')] == pytest.approx(force, abs=0.05 * cause.estimate)
 
 
+@pytest.mark.parametrize('exchanged', [(0, 1, 2), (1,)])
+def test_exchanged_ports_of_all_cylinders_are_named_together(exchanged):
+    block = recorded(plain=True)
+    pressures = block.pressures.copy()
+    pressures[:, exchanged] = pressures[:, exchanged, ::-1]
+    effort = np.column_stack((block.effort[:, 0], (pressures * port_areas(oil())).sum(axis=2)))
+    (cause, *_), _ = diagnosed(replace(block, effort=effort, pressures=pressures))
+    names = list(oil().cylinders)
+    assert (cause.kind, cause.about) == ('ports', "' and '".join(names[k] for k in exchanged)), cause.text
+    assert cause.share > 0.98 and cause.estimate == pytest.approx(1.0, abs=0.01)
+
+
 @given(kind=st.sampled_from(['payload', 'friction', 'sensor_offset', 'sensor_drift', 'encoder_offset',
                              'encoder_scale']), value=st.floats(-3.0, 3.0),
        error=st.floats(1e-3, 0.3), axis=st.integers(1, 3), believed=st.booleans())
