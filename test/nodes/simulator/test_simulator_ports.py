@@ -240,15 +240,19 @@ def test_a_fault_of_a_sensor_is_seen_on_the_wire_and_not_in_the_truth(fresh):
 
 
 def test_lost_and_late_messages(fresh):
+    def longest():
+        return np.diff([stamp_of(msg) for msg in fresh.states]).max(initial=0) * 1e-9
+
     def dropped():
-        """Seconds of which the truth came and the state did not: this process, too, may miss messages of a moment."""
+        """Seconds of which the truth came and the state did not."""
         told = {stamp_of(msg) for msg in fresh.states}
         return 0.002 * sum(min(told) < stamp_of(msg) < max(told) for msg in fresh.truth if stamp_of(msg) not in told)
 
     fresh.until(lambda: fresh.states)       # the gap begins after one
     assert set_fault(fresh, '{kind: dropout, target: joint_states, duration: 0.3}').successful
     # a busy computer may miss the reports of the fault, or hear of its end before the first state after the gap
-    fresh.until(lambda: fresh.report(PART)[2]['active faults'] == '' and dropped() > 0.24)
+    fresh.until(lambda: fresh.report(PART)[2]['active faults'] == '' and longest() > 0.24)
+    # this process, too, may miss messages of a moment, of both topics
     assert dropped() < 0.36
     del fresh.states[:]
     assert set_fault(fresh, '{kind: out_of_order, target: joint_states, value: 0.5}').successful
