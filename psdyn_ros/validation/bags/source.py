@@ -154,7 +154,7 @@ class BagSource:
         wrong = self.absurd + self.bad
         if wrong > MAX_ABSURD * max(self.received, 1):
             return (f'{wrong} of {self.received} messages are unusable ({self.absurd} received at absurd times, '
-                    f'{self.bad} that cannot be decoded); at most {MAX_ABSURD:.0%} may be')
+                    f'{self.bad} without a usable stamp or content); at most {MAX_ABSURD:.0%} may be')
         return ''
 
     def note_loss(self, key, lost):

@@ -176,7 +176,7 @@ def losses(source, quality, usable, coverage):
         yield f'the bag is not whole: {source.lost.text}'
     if source.absurd or source.bad:
         yield (f'{source.absurd + source.bad} of {source.received} messages are unusable ({source.absurd} received at '
-               f'absurd times, {source.bad} that cannot be decoded)')
+               f'absurd times, {source.bad} without a usable stamp or content)')
     for topic, dropped in quality.late.items():
         if dropped > STRAY * quality.topics[topic].messages:
             yield f'{topic}: {dropped} messages are not later than those before, and were left out'
