@@ -1,6 +1,5 @@
 """Inverse kinematics: poses that forward kinematics reaches are found, within all limits, and no others."""
 
-import time
 from functools import cache
 
 import numpy as np
@@ -58,17 +57,12 @@ def pose_of(m, x, link):
 @pytest.mark.parametrize('name', thorough([*TOOLS], 2))
 def test_random_poses_are_reached_within_the_limits(name, whole, rng):
     """All of 300; the 99.9 % of the requirement leave none."""
-    m, times = machine(name), []
-    link = TOOLS[name]
-    m.inverse_kinematics(link, pose_of(m, m.initial_position, link)[:3, 3], point=POINT)
+    m, link = machine(name), TOOLS[name]
     for drawn in reachable(m, rng, 300):
         pose = pose_of(m, drawn, link)
-        start = time.perf_counter()
         x = m.inverse_kinematics(link, pose if whole else pose[:3, 3], point=POINT)
-        times.append(time.perf_counter() - start)
         assert abs(pose_of(m, x, link) - pose)[:3, 0 if whole else 3:].max() < 2e-8
         assert within_limits(m, x)
-    assert np.median(times) < 3e-3      # 1 ms on a machine that does nothing else
 
 
 @pytest.mark.parametrize('name', thorough(['hiab_xs031', 'excavator'], 1))

@@ -16,8 +16,10 @@ from .passive_imu import PassiveImu
 
 SOURCES = MEASURED, ESTIMATED, RESTING = 'measured', 'estimated', 'hanging'
 BANDWIDTH = 3.0         # rad/s of corrections of an estimate by what is measured
-FORCE_RATE = 1.0        # 1/s of corrections of its position by the forces that the driven joints take; a constant error
+FORCE_RATE = 2.0        # 1/s of corrections of its position by the forces that the driven joints take; a constant error
                         # of these forces, as of friction, moves the rate and not the position
+ACCELERATION_ERROR = 0.05   # m/s^2, rad/s^2, of driven joints as measured
+LOAD_ERROR = 0.1        # share of the load of an axis on oil by which its force may be wrong
 LARGEST_ERROR = 1.0     # rad, m that forces may speak of
 UNKNOWN_SWING = 0.2     # rad, m by which a passive joint may be elsewhere that is not measured
 REFRESH = 0.2           # s after which the forces of a swing are computed again
@@ -39,7 +41,7 @@ class PassiveStates:
     source       'measured': as measured; while that is silent, as estimated
                  'estimated': hybrid dynamics along the measured motion of the driven joints, corrected by the efforts
                  that these take, and by what is measured of the passive joints, if anything
-                 'hanging': at rest where the load hangs, and rigid with what it hangs from until `let_swing`
+                 'hanging': at rest where the load hangs, and rigid with what it hangs from unless `on_oil`
 
     `joints` are their names; `hanging` is the `Hanging` for kernels; `allowance` (driven,) are the accelerations of the
     driven joints by a swing that is not known; `imu` is a `PassiveImu`, None where none speaks. Raises ModelError where
@@ -65,6 +67,7 @@ class PassiveStates:
         self._seen = [-inf] * count             # s, of the last measurement of each
         self._measurement = [(nan, nan)] * count    # position and rate, last accepted
         self._jumps = [0] * count
+        self._friction = self._load_error = 0.0         # by which efforts may be wrong: (n,), and a share of the load
         self.imu, self._turned = None, None         # and what it measured since the last state
         self._turning, self._turned_at = np.full(count, nan), -inf      # rates by it, and s of them
         self.rejected, self.problem = 0, ''     # measurements that jumped; why there is no estimate
@@ -92,9 +95,12 @@ class PassiveStates:
         """(passive,) rad/s, m/s, in use."""
         return self._state[1].copy()
 
-    def let_swing(self):
-        """Let a load that is assumed to be at rest give way to accelerations, as it does."""
-        self._mask[:] = self._driven
+    def on_oil(self, friction):
+        """Let a load that is assumed to be at rest give way to accelerations, as it does, since oil resists its swing.
+
+        friction (n,): by which efforts on the driven coordinates may be wrong, and by LOAD_ERROR.
+        """
+        self._mask[:], self._friction, self._load_error = self._driven, friction, LOAD_ERROR
 
     def split(self, x, xd):
         """Return (x, xd, passive (2, passive)) of the driven and passive joints of a state of the whole machine.
@@ -284,8 +290,11 @@ class PassiveStates:
                 inertia = self.effort_terms(x, rest)[1]
                 accelerations = np.linalg.solve(inertia, slopes)
                 self.allowance[:] = np.abs(accelerations).sum(axis=1) * UNKNOWN_SWING
-                # measured accelerations of all driven joints are about equally noisy
-                self._reading = np.linalg.pinv(accelerations) @ np.linalg.inv(inertia)
+                # the likeliest swing, by these errors of accelerations and efforts
+                wrong = np.full(n, self._friction) + self._load_error * np.abs(f.mean(axis=0))
+                weighed = slopes.T @ np.linalg.inv(ACCELERATION_ERROR**2 * inertia @ inertia + np.diag(wrong**2))
+                prior = np.eye(len(self.joints)) / UNKNOWN_SWING**2
+                self._reading = np.linalg.solve(weighed @ slopes + prior, weighed)
         finally:
             self._state[:], self._mask[:] = kept, mask
 

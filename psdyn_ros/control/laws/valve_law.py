@@ -46,8 +46,10 @@ class ValveLaw(ControlLaw):
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
                  effort_bandwidth=EFFORT_BANDWIDTH, **options):
         super().__init__(manipulator, hydraulics, period, **options)
-        if self.load.passive is not None:       # oil resists a swing, whatever inertia scales the feedback
-            self.load.passive.let_swing()
+        if self.load.passive is not None:
+            m = self.manipulator
+            self.load.passive.on_oil(np.abs(m.actuator_map(m.initial_position).T)
+                                     @ (self.axes['coulomb'] + self.axes['stribeck']))
         on_valve = np.isin(self.interfaces, (VALVE, VELOCITY))
         spools = self.cylinders[[row for row, valve in zip(self.axes['cylinder'], on_valve) if valve]]
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
@@ -192,6 +194,15 @@ class ValveLaw(ControlLaw):
             self.speed_scaling = self._pump.scale(t, max(dt, 0.0))
         self._last = t
         return self._command.copy()
+
+    def applied_efforts(self, command, x, xd):
+        """As `ControlLaw.applied_efforts`, by the pressures of the last update; None where some axis has none."""
+        if not self._options[KNOWN] or not (self._law['interface'] > kernels.PRESSURE).all():
+            return None
+        A = np.eye(len(x)) if self._actuation is None else self.manipulator.actuator_map(x)
+        rate = A @ xd
+        friction = self.axes['coulomb'] * np.tanh(rate / self.axes['slip']) + self.axes['viscous'] * rate
+        return A.T @ (self._law['force'] - self._law['bias'] - friction)
 
     def _take(self, x, xd, pressures):
         """Keep what was measured, in arrays of the only kind that the kernels are compiled for."""

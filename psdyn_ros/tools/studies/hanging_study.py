@@ -57,17 +57,18 @@ def cases(short=False):
             kind = ZVD if shaper == 'wrong' else shaper
             table[f'left {shaper}', source] = [replace(one, shaper=kind, pendulum=pendulum)
                                                for pendulum in pendulums for one in moves]
-    table |= _released(short)
+    for source in (MEASURED, ESTIMATED):
+        table |= _released(short, source)
     return table
 
 
-def _released(short):
+def _released(short, source):
     along, across = ((RELEASED, 0.0), (0.0, RELEASED))
-    exact = [Case(seconds=PERIODS, released=angle, damped=True, late=LATER) for angle in (along, across)]
+    exact = [Case(seconds=PERIODS, source=source, released=angle, damped=True, late=LATER) for angle in (along, across)]
     corners, pendulums = (CORNERS[5:6], PENDULUMS[:1]) if short else (CORNERS, PENDULUMS)
-    return {('released', MEASURED): exact,
-            ('released, corners', MEASURED): [replace(one, mismatch=corner) for one in exact for corner in corners],
-            ('released, pendulums', MEASURED): [replace(one, pendulum=wrong) for one in exact for wrong in pendulums]}
+    return {('released', source): exact,
+            ('released, corners', source): [replace(one, mismatch=corner) for one in exact for corner in corners],
+            ('released, pendulums', source): [replace(one, pendulum=wrong) for one in exact for wrong in pendulums]}
 
 
 def compute(table, processes=2, progress=True):
