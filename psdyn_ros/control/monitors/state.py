@@ -91,7 +91,9 @@ class StateChecks(Check):
         history = pack(kernels.History(*_records(manipulator, declaration), np.zeros(room, np.int64),
                                        np.zeros((room, 2, manipulator.dof))))
         self._channels, self._memory, self._stamps, _ = views(history, kernels.TYPES)
-        self._frozen = _Frozen(FROZEN_TRAVEL * self._channels['sticking'])
+        self._going_on = np.zeros((4, self._dof))
+        self._going_on[kernels.MOST_ADDED] = FROZEN_TRAVEL * self._channels['sticking']
+        self._estimated_at = 0          # ns, stamp of the last state of which there was an estimate; 0: none
         # (verdict, bits, coordinate) of x, xd, stamp, desired_rate
         self._judge = partial(kernels.judge_state, history)
         self._sensors = None
@@ -102,7 +104,7 @@ class StateChecks(Check):
 
     def restart(self):
         """As `Check.restart`."""
-        self._frozen.forget()
+        self._estimated_at = 0
 
     def forget(self):
         """Believe the next state wherever it is."""
@@ -118,11 +120,15 @@ class StateChecks(Check):
         self._anchor = None
 
     def estimate(self, desired):
-        """Return the last accepted x, xd (dof,) as a law may act on them, by the reference (3, dof) of the one before.
+        """Return the last accepted x, xd (dof,) as a law may act on them, see `go_on`.
 
-        desired None: none is followed.
+        desired (3, dof): reference at the state before; None: none is followed
         """
-        return self._frozen.estimate(self.x, self.xd, self.input.stamp, desired)
+        stamp, last, estimate = self.input.stamp, self._estimated_at, np.empty((2, self._dof))
+        self._estimated_at, dt = stamp, 1e-9 * (stamp - last) if last else math.nan
+        goes_on = desired is not None and kernels.go_on(
+            self._going_on, self.x, self.xd, np.array(desired, dtype=float), dt, estimate)
+        return tuple(estimate) if goes_on else (self.x, self.xd)
 
     def displaced(self):
         """[(coordinate, before, now)] that are off since a step that lasts, though nothing moved the machine."""
@@ -140,7 +146,7 @@ class StateChecks(Check):
         for field in ('changed', 'driven'):
             stamps = self._channels[field]
             stamps[stamps != 0] += jump
-        self._frozen.forget()
+        self._estimated_at = 0
         if self._sensors:
             self._sensors.forget()
 
@@ -212,8 +218,7 @@ class StateChecks(Check):
         self._forget_motion()
 
     def _forget_motion(self):
-        self._memory['stamp'] = 0
-        self._frozen.forget()
+        self._memory['stamp'] = self._estimated_at = 0
         if self._sensors:
             self._sensors.forget()
 
@@ -237,40 +242,6 @@ class StateChecks(Check):
             self.findings.append(Finding(
                 VELOCITY if bits & kernels.DISAGREES else SUSPECT_VELOCITY,
                 f'positions and velocities of {self._names[i]} disagree by {most:.3g} per second'))
-
-
-class _Frozen:
-    """Lets a coordinate go on with its reference while its measured position is bit-identical.
-
-    Such a position says nothing new: friction holds the machine, the step of the encoder is coarse, or it is stuck. A
-    law that acted on the error, which grows, would drive the machine of a stuck encoder ever faster. As far as the
-    position changes again, what was added to it is taken back.
-
-    most  (dof,) m or rad that are added
-    """
-
-    def __init__(self, most):
-        self._most, self._last = most, None
-        self.forget()
-
-    def forget(self):
-        self._last, self._added = None, np.zeros(self._most.size)
-
-    def estimate(self, x, xd, stamp, desired):
-        """Return x, xd (dof,) for a law, of those measured at a stamp; desired as of `StateChecks.estimate`."""
-        last, self._last = self._last, (x, xd, stamp)
-        if last is None or desired is None:
-            return x, xd
-        _, rate, acceleration = desired
-        still, added = x == last[0], self._added
-        if not (still & (rate != 0.0)).any() and not added.any():
-            return x, xd
-        dt = 1e-9 * (stamp - last[2])
-        further = np.clip(added + dt * (rate + 0.5 * dt * acceleration), -self._most, self._most)
-        back = np.sign(added) * np.maximum(np.abs(added) - np.abs(x - last[0]), 0.0)
-        self._added = np.where(still, further, back)
-        goes_on = still & (xd == last[1]) & (np.abs(self._added) < self._most)
-        return x + self._added, np.where(goes_on, rate + dt * acceleration, xd)
 
 
 class _Sensors:

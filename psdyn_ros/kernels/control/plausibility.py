@@ -49,6 +49,7 @@ SENSOR = np.dtype([
 ], align=True)
 
 UNCLOSED, NON_FINITE, ACCEPTED, JUMPED = -3, -2, 0, 1
+ADDED, MOST_ADDED = 2, 3    # rows of what goes on with its reference
 FROZEN, WARNED, DISAGREES, AT_STOP = 1, 2, 4, 8     # bits
 
 # A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
@@ -214,6 +215,38 @@ def judge_state(history, x, xd, stamp, desired_rate):
             channel = i
         bits |= found
     return ACCEPTED, bits, channel
+
+
+@entry
+def go_on(memory, x, xd, desired, dt, estimate):
+    """Let coordinates go on with their reference while their measured position is bit-identical; return whether any do.
+
+    Such a position says nothing new: friction holds the machine, the step of the encoder is coarse, or it is stuck. A
+    law that acted on the error, which grows, would drive the machine of a stuck encoder ever faster. As far as the
+    position changes again, what was added to it is taken back.
+
+    memory    (4, n) x and xd before, what was added, and the most that is [m, rad]
+    x, xd     (n,) measured
+    desired   (3, n) reference when those before were measured
+    dt        s since then; NaN: there are none before
+    estimate  (2, n) set to x and xd for a law
+    """
+    further = False
+    for i in range(x.shape[0]):
+        rate, acceleration = desired[1, i], desired[2, i]
+        known = dt >= 0.0
+        added, still = memory[ADDED, i] if known else 0.0, known and x[i] == memory[0, i]
+        if still:
+            most = memory[MOST_ADDED, i]
+            added = max(-most, min(most, added + dt * (rate + 0.5 * dt * acceleration)))
+        elif added != 0.0:
+            added = math.copysign(max(abs(added) - abs(x[i] - memory[0, i]), 0.0), added)
+        goes_on = still and rate != 0.0 and xd[i] == memory[1, i] and abs(added) < memory[MOST_ADDED, i]
+        estimate[0, i] = x[i] + added
+        estimate[1, i] = rate + dt * acceleration if goes_on else xd[i]
+        memory[0, i], memory[1, i], memory[ADDED, i] = x[i], xd[i], added
+        further = further or added != 0.0
+    return further
 
 
 @entry

@@ -48,8 +48,7 @@ class Measured:
     residual: float = 0.0
     positions: np.ndarray | None = None
     passive: np.ndarray | None = None
-    unreadable: tuple | None = None
-    """(condition, text): it is not read at all."""
+    unreadable: tuple | None = None      # (condition, text): it is not read at all
 
     @property
     def state(self):
@@ -60,18 +59,13 @@ class Measured:
 class Point(NamedTuple):
     """Where the true machine is after a turn."""
 
-    time: float
-    """s since the bench began."""
-    x: np.ndarray
-    """(dof,) m, rad."""
-    xd: np.ndarray
-    """(dof,) m/s, rad/s."""
-    spool: np.ndarray
-    """(cylinders,) true openings; empty at force level."""
+    time: float      # s since the bench began
+    x: np.ndarray      # (dof,) m, rad
+    xd: np.ndarray      # (dof,) m/s, rad/s
+    spool: np.ndarray      # (cylinders,) true openings; empty at force level
     reference: np.ndarray
     """(2, dof) positions and rates that are asked for; NaN where nothing is followed."""
-    state: int
-    """Of `State`."""
+    state: int      # of `State`
 
 
 class Machine(NamedTuple):
@@ -79,17 +73,13 @@ class Machine(NamedTuple):
 
     level: str
     law: str
-    rate: float
-    """Hz of the controller."""
-    manipulator: object
-    """Without passive joints."""
-    whole: object
-    """With them."""
+    rate: float      # Hz of the controller
+    manipulator: object      # without passive joints
+    whole: object      # with them
     hydraulics: object
     declaration: object
     plant: object
-    rated: np.ndarray
-    """(actuators,) speeds [m/s, rad/s]."""
+    rated: np.ndarray      # (actuators,) speeds [m/s, rad/s]
 
 
 class DrivenPart:

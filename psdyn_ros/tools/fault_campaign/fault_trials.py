@@ -26,18 +26,12 @@ class Trial(NamedTuple):
     seed: int
     reaction: int | None
     """Cycles from the first effect at the input to the first output that conforms; None: none did in time."""
-    bound: int
-    """Cycles that are allowed."""
-    cycles: int
-    """That were judged."""
-    unsafe: int
-    """Outputs with something wrong in them."""
-    fastest: float
-    """Share of the rated speed that the machine reached when it was not to move any more."""
-    findings: dict
-    """{what was unsafe: (how often, first text)}."""
-    failures: tuple
-    """Texts: other things that should have gone otherwise."""
+    bound: int      # cycles that are allowed
+    cycles: int      # that were judged
+    unsafe: int      # outputs with something wrong in them
+    fastest: float      # share of the rated speed that the machine reached when it was not to move any more
+    findings: dict      # {what was unsafe: (how often, first text)}
+    failures: tuple      # texts: other things that should have gone otherwise
 
     @property
     def late(self):

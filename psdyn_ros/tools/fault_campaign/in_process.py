@@ -15,20 +15,15 @@ CONFIDENCE = 3.0            # rule of three: with no failure in N trials the rat
 class Summary(NamedTuple):
     """All trials of one condition."""
 
-    row: object
-    """`Row` of the fault table."""
-    states: tuple
-    """Names of the states in which it was tried."""
+    row: object      # `Row` of the fault table
+    states: tuple      # names of the states in which it was tried
     ways: tuple
     trials: int
-    worst: float | None
-    """Cycles, or ms of descriptions; None: some output never conformed."""
+    worst: float | None      # cycles, or ms of descriptions; None: some output never conformed
     bound: int
     unsafe: int
-    fastest: float
-    """Share of the rated speed, worst."""
-    bad: tuple
-    """`Trial`s that are late, unsafe or failed otherwise."""
+    fastest: float      # share of the rated speed, worst
+    bad: tuple      # `Trial`s that are late, unsafe or failed otherwise
 
     @property
     def unit(self):

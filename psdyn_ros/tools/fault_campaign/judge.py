@@ -24,22 +24,15 @@ HOLDING = 0.1               # share of the limit by which a safe effort may be o
 class Cycle(NamedTuple):
     """What one control cycle gave, and what the machine did."""
 
-    now: int
-    """ns on the steady clock."""
-    command: np.ndarray | None
-    """(actuators,), NaN where one is left out; None where nothing was given."""
-    stamp: int
-    """ns that the output carries."""
-    expected_stamp: int
-    """ns that it should carry."""
+    now: int      # ns on the steady clock
+    command: np.ndarray | None      # (actuators,), NaN where one is left out; None where nothing was given
+    stamp: int      # ns that the output carries
+    expected_stamp: int      # ns that it should carry
     state: State
     valid: bool
-    position: np.ndarray
-    """(actuators,) true ones [m, rad]."""
-    speed: np.ndarray
-    """(actuators,) true ones [m/s, rad/s]."""
-    holding: np.ndarray
-    """(actuators,) commands that hold the load where the machine is."""
+    position: np.ndarray      # (actuators,) true ones [m, rad]
+    speed: np.ndarray      # (actuators,) true ones [m/s, rad/s]
+    holding: np.ndarray      # (actuators,) commands that hold the load where the machine is
 
 
 class Judge:

@@ -50,28 +50,19 @@ class MotionTrial(NamedTuple):
     rate: float
     state: str
     seed: int
-    before: float
-    """m/s or rad/s at the fault."""
-    speed: float
-    """The largest after it, of the axis that was the farthest beyond what it may have."""
-    allowed: float
-    """That it may have."""
-    spool: float
-    """The largest, of 1."""
-    full: float
-    """s of full spool against the reference."""
-    rest: float | None
-    """s from the beginning of the stop to rest; None: no stop."""
+    before: float      # m/s or rad/s at the fault
+    speed: float      # the largest after it, of the axis that was the farthest beyond what it may have
+    allowed: float      # that it may have
+    spool: float      # the largest, of 1
+    full: float      # s of full spool against the reference
+    rest: float | None      # s from the beginning of the stop to rest; None: no stop
     travel: float
     """m or rad beyond v^2 / (2 a) after the beginning of the stop, negative where it is shorter."""
-    distance: float
-    """m or rad from where it was at the fault, of the stop or from the reference."""
-    detected: float | None
-    """s from the fault to the stop."""
+    distance: float      # m or rad from where it was at the fault, of the stop or from the reference
+    detected: float | None      # s from the fault to the stop
     end: str
     reason: str
-    missed: tuple
-    """Texts: which bounds were broken."""
+    missed: tuple      # texts: which bounds were broken
 
     @property
     def good(self):
@@ -323,7 +314,7 @@ def main(arguments=None):
     if output:
         when = time.strftime('%Y-%m-%d %H:%M %z', time.localtime(began))
         run_text = f'begun {when}, {time.time() - began:.0f} s' + ', one state of each fault' * given['short']
-        print('report:', fault_report.write_motions(output, trials, run_text))
+        print('report:', fault_report.write(output, motions=trials, run=run_text))
 
 
 if __name__ == '__main__':

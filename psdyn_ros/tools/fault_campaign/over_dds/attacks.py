@@ -37,17 +37,12 @@ class Attack(NamedTuple):
 
     row: str
     what: str
-    trials: int
-    """Messages, sets, or jumps."""
-    states: tuple
-    """Names of the states that the controller was in meanwhile."""
-    seconds: float | None
-    """Until the reaction; None: none was due, or it did not come."""
+    trials: int      # messages, sets, or jumps
+    states: tuple      # names of the states that the controller was in meanwhile
+    seconds: float | None      # until the reaction; None: none was due, or it did not come
     bound: float | None
-    missed: int
-    """Slots without a cycle, as the controller counts them."""
-    problem: str
-    """'' where it went as it must."""
+    missed: int      # slots without a cycle, as the controller counts them
+    problem: str      # '' where it went as it must
     shares: tuple | None = None
     """Of the slots that were missed: by it right before and under the attack, and so by a bare echo loop under the same
     right after; None: nobody looked."""

@@ -33,16 +33,11 @@ MAX_ABANDONED = 5       # controllers that stop by themselves, beyond one for ea
 class Kill(NamedTuple):
     """One cycle."""
 
-    way: str
-    """KILLED, or one of STOPS."""
-    seconds: float | None
-    """From the signal to the safe output of all cylinders; None: it did not come."""
-    moved: float
-    """m or rad, most, between rest and the next reference."""
-    moved_by: str
-    """What was going on when it moved."""
-    refused: int
-    """Late commands that the receiver refused, of a process that went on."""
+    way: str      # KILLED, or one of STOPS
+    seconds: float | None      # from the signal to the safe output of all cylinders; None: it did not come
+    moved: float      # m or rad, most, between rest and the next reference
+    moved_by: str      # what was going on when it moved
+    refused: int      # late commands that the receiver refused, of a process that went on
     first: str | None
     """State of the first whole cycle of such a process; '': it told none, None: it was killed."""
 
