@@ -138,7 +138,8 @@ class ControlLaw:
         """
         if self.load.passive is None:
             return
-        efforts = None if command is None else self.applied_efforts(command, x, xd)
+        known = command is not None and self.load.passive.source == ESTIMATED
+        efforts = self.applied_efforts(command, x, xd) if known else None
         self.load.passive.observe(t, x, xd, passive, efforts)
         damping = self.reference.damping
         if damping is not None and damping.declared and command is not None and self.desired is not None:

@@ -39,8 +39,8 @@ class PassiveStates:
     manipulator  the whole machine, as the controller models it
     handle       `Handle` of it, with efforts on the coordinates; what it carries may change at any time
     source       'measured': as measured; while that is silent, as estimated
-                 'estimated': hybrid dynamics along the measured motion of the driven joints, corrected by the efforts
-                 that these take, and by what is measured of the passive joints, if anything
+                 'estimated': hybrid dynamics along the measured motion of the driven joints, corrected by what is
+                 measured of the passive joints, or else by the efforts that the driven ones take
                  'hanging': at rest where the load hangs, and rigid with what it hangs from unless `on_oil`
 
     `joints` are their names; `hanging` is the `Hanging` for kernels; `allowance` (driven,) are the accelerations of the
@@ -264,7 +264,7 @@ class PassiveStates:
             if status != OK:
                 self.problem = f'their motion cannot be computed (status {status})'
                 self._rest(x)
-            elif self.source == ESTIMATED and efforts is not None:
+            elif self.source == ESTIMATED and efforts is not None and accepted is None:
                 kernels.correct_by_efforts(self.hanging, efforts, self._reading, FORCE_RATE * dt, LARGEST_ERROR)
             if accepted is not None:
                 self._correct(accepted, dt)
