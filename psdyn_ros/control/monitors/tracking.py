@@ -34,9 +34,9 @@ RESTING = 0.5           # of the speed of standstill, that an axis may be given 
 SETTLING_S = 0.5        # from which on it does
 LEAD = 0.03             # s that laws look ahead
 WINDOW = 0.025          # s of errors and accelerations, within which noise and filters may shift them
-TRIM_TIME = 0.1         # s in which what the model does not know counts as known
+TRIM_TIME = 0.5         # s in which what the model does not know counts as known
 WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
-GROSS = 4.0             # times `AWAY`, which count as so many times that
+SLIGHT, GROSS = 0.25, 4.0       # times `AWAY`: what is restrained, and not counted; what counts as so many times that
 STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
 REPEATED = 3            # commands in a row, of different states, that are the one before
 
@@ -197,7 +197,7 @@ class EffortCheck(Check):
         if worst < 0:
             self._wrong = 0.0
         elif t != self._time and saturated == self._saturated:
-            self._wrong += self._period * min(off, GROSS)
+            self._wrong += self._period * min(max(off - SLIGHT, 0.0), GROSS)
         self._worst, self._time, self._saturated = worst, t, saturated
 
     def _believable(self, desired, x):

@@ -35,7 +35,8 @@ UNEXPLAINED, ALLOWED = range(2)         # rows of `found`
 HORIZON_S = 0.1             # over which forces and speeds are compared
 STEP_S = 0.01               # between two comparisons
 ONE_SPEED_S = 1e-12         # of comparisons, where there was one speed only
-LEARNING_S = 0.5            # in which what the model lacks is learnt
+LEARNING_S = 0.5            # in which what the model lacks is learnt, where reference and machine stand
+FORGETTING_S = 1.0          # of the same in motion
 LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins again
 
 
@@ -228,7 +229,7 @@ def compare_momentum(s, m, dt, stands):
     """
     speed, forces, count = m.state[1], s.forces, s.rows.shape[0]
     compared = s.memory[COMPARED_S]
-    new, learnt = min(dt / HORIZON_S, 1.0), min(dt / LEARNING_S, 1.0)
+    new, learnt = min(dt / HORIZON_S, 1.0), min(dt / (LEARNING_S if stands else FORGETTING_S), 1.0)
     if compared < HORIZON_S:
         new, learnt = dt / (compared + dt), 1.0
     for i in range(count):
