@@ -34,9 +34,9 @@ RESTING = 0.5           # of the speed of standstill, that an axis may be given 
 SETTLING_S = 0.5        # from which on it does
 LEAD = 0.03             # s that laws look ahead
 WINDOW = 0.025          # s of errors and accelerations, within which noise and filters may shift them
-TRIM_TIME = 0.5         # s in which what the model does not know counts as known
+TRIM_TIME = 0.1         # s in which what the model does not know counts as known
 WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
-SLIGHT, GROSS = 0.25, 4.0       # times `AWAY`: what is restrained, and not counted; what counts as so many times that
+GROSS = 4.0             # times `AWAY`, which count as so many times that
 STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
 REPEATED = 3            # commands in a row, of different states, that are the one before
 
@@ -174,7 +174,6 @@ class EffortCheck(Check):
         self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
         self._time = None                           # s of the last state: one that is repeated is no further evidence
         self._moved = None                          # s at which the reference moved last
-        self._saturated = self._law.saturations.tolist()    # how often the law clipped each force, until that state
         self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
     def restrain(self, command, inputs):
@@ -189,16 +188,14 @@ class EffortCheck(Check):
             self._moved = t
         # at rest a law that is late would swing up to that speed, and beyond
         self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
-        # a force at its limit accelerates other axes: not the fault of a law that clipped it
-        saturated = law.saturations.tolist()
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
             desired, law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0
-        elif t != self._time and saturated == self._saturated:
-            self._wrong += self._period * min(max(off - SLIGHT, 0.0), GROSS)
-        self._worst, self._time, self._saturated = worst, t, saturated
+        elif t != self._time:
+            self._wrong += self._period * min(off, GROSS)
+        self._worst, self._time = worst, t
 
     def _believable(self, desired, x):
         """Return the reference (3, dof) of a stop with the errors that count at x (dof,)."""

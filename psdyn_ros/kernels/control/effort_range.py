@@ -194,13 +194,6 @@ def explained(check, i, acceleration):
 
 
 @kernel
-def without_slack(check, i, acceleration):
-    """Return an acceleration of axis i at force level within its range, less what may be given away."""
-    slack = min(check.away[check.rows[i]], 0.5 * (check.found[HIGH, i] - check.found[LOW, i]))
-    return max(check.found[LOW, i] + slack, min(check.found[HIGH, i] - slack, acceleration))
-
-
-@kernel
 def restrained(check, i):
     """Return the acceleration that replaces what is asked of axis i.
 
@@ -264,10 +257,7 @@ def clamp_efforts(check, inertia, command):
 
 @kernel
 def learn(check, inertia):
-    """Take a share of what the model lacks, -`right`, into `trim`, as far as reference and errors do not explain it.
-
-    What may be given away explains nothing: an integral that needs more of it than that has to be learnt in time.
-    """
+    """Take a share of what the model lacks, -`right`, into `trim`, as far as no acceleration explains it."""
     count, share = check.trim.shape[0], check.learning[0]
     for i in range(count):
         check.trim[i] -= share * (check.right[i, 0] + check.trim[i])
@@ -275,4 +265,4 @@ def learn(check, inertia):
     for i in range(count):
         for j in range(count):
             check.trim[i] -= (share * inertia[check.rows[i], check.rows[j]]
-                              * without_slack(check, j, check.right[j, 0]))
+                              * explained(check, j, check.right[j, 0]))

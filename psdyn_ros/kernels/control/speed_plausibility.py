@@ -36,7 +36,7 @@ HORIZON_S = 0.1             # over which forces and speeds are compared
 STEP_S = 0.01               # between two comparisons
 ONE_SPEED_S = 1e-12         # of comparisons, where there was one speed only
 LEARNING_S = 0.5            # in which what the model lacks is learnt, where reference and machine stand
-FORGETTING_S = 1.0          # of the same in motion
+FORGETTING_S = 2.0          # of the same in motion
 LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins again
 
 
