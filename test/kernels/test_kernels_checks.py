@@ -95,8 +95,7 @@ class Efforts:
         if restrained:
             command[rows] = kept
         lacking = kept - efforts
-        slack = np.minimum(away[rows], 0.5 * (high - low))
-        lacking -= own @ np.clip(np.linalg.solve(own, lacking), low + slack, high - slack)
+        lacking -= own @ np.clip(np.linalg.solve(own, lacking), low, high)
         self.trim += self.learning * (lacking - self.trim)
         return (off.argmax(), off.max()) if restrained else (-1, 0.0)
 
@@ -205,7 +204,8 @@ class Forces:
                 self.off = self.lack = np.average(self.first, axis=0, weights=self.times)
             else:
                 self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
-                self.lack = self.lack + waited / speeds.LEARNING_S * (self.off - self.lack)
+                time = speeds.LEARNING_S if stands else speeds.FORGETTING_S
+                self.lack = self.lack + waited / time * (self.off - self.lack)
         self.speed, self.model = speed, now
         own = model.inertia[np.ix_(self.rows, self.rows)]
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
