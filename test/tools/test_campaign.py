@@ -398,21 +398,21 @@ def test_motions_replace_their_part_of_a_report_and_nothing_else(tmp_path):
     possible = len(list(lies.cases('pid')))
     assert f'| second | pid | {possible} | 1, missed 0 of 1 trials | not run | not run |' in before
     bad = a_motion(group='law', name='full', speed=0.08, missed=('speed 0.08, at most 0.06',))
-    fault_report.write(page, motions=[a_motion(), bad])
+    fault_report.write_motions(page, [a_motion(), bad])
     text = page.read_text()
     assert '* **FAILED.** Motion after a fault, plant second: 2 trials, 1 beyond a bound.' in text
     assert text.count('Motion after a fault, plant') == 1 and '* **PASSED.** In process: ' in text
     assert '**FAILED.** 2 trials, 1 missed' in text and '| law | second | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |' in text
     assert '* 1 of 1: law: full, second, pid, 100 Hz' in text and text.count('## The motion after a fault') == 1
-    fault_report.write(page, motions=[a_motion()])
+    fault_report.write_motions(page, [a_motion()])
     assert page.read_text() == before
 
 
 def test_motions_are_refused_by_a_page_that_is_no_report(tmp_path):
     page = tmp_path / 'page.md'
     page.write_text('# Something else')
-    with pytest.raises(ModelError, match='expected a report of the campaign'):
-        fault_report.write(page, motions=[a_motion()])
+    with pytest.raises(ModelError, match=r'The motion after a fault.*expected a report of the campaign'):
+        fault_report.write_motions(page, [a_motion()])
 
 
 def test_a_run_whose_time_is_over_begins_no_trial():

@@ -1,6 +1,6 @@
 """The fault campaign: every fault of the table in process, and over the wire what only processes can show.
 
-    python3 -m psdyn_ros.tools.fault_campaign.campaign [--short] [--cycles N] [--seeds N] [--motions N] [--in-process]
+    python3 -m psdyn_ros.tools.fault_campaign.campaign [--short] [--cycles N] [--seeds N] [--in-process]
         [--over-wire] [--output FILE]
 
 Prints each condition with its trials, worst reaction against its bound and unsafe outputs, and writes a report. Ends
@@ -8,7 +8,6 @@ with 1 where a bound was broken or an output was unsafe.
 """
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -80,17 +79,14 @@ def run(options):
     for one in [kill for kill in kills if fault_report.wrong_kill(kill)] + [one for one in attacked if one.problem]:
         print(f'  {one}')
     if options.output:
-        tried = f'seeds {options.first} to {options.first + options.seeds - 1} of each way, state and level'
-        begun = time.strftime('%Y-%m-%d %H:%M %z', time.localtime(time.time() - time.monotonic() + began))
-        facts = {'run': f'{tried}; {options.first} over the wire', 'transport over the wire': options.transport,
-                 'begun': begun,
+        facts = {'run': f'seeds {options.first} to {options.first + options.seeds - 1} of each way, state and level; '
+                        f'{options.first} over the wire',
+                 'transport over the wire': options.transport,
+                 'begun': time.strftime('%Y-%m-%d %H:%M %z', time.localtime(time.time() - time.monotonic() + began)),
                  'duration': f'{seconds:.0f} s in process, {time.monotonic() - began - seconds:.0f} s over the wire',
                  **conditions(), **meanwhile.report()}
-        # a part alone leaves the others of a page as they are
-        alone = not options.wire and os.path.exists(options.output)
-        print('report:', fault_report.write(
-            options.output, summaries, kills, attacked, None if alone else facts, nulls, options.ttl, motions,
-            f'{tried}; begun {begun}, {seconds:.0f} s' if alone else ''))
+        print('report:', fault_report.write(options.output, summaries, kills, attacked, facts, nulls, options.ttl,
+                                            motions))
     return GOOD if fault_report.is_good(summaries, kills, attacked, motions) else BAD
 
 
@@ -147,8 +143,7 @@ def main(args=None):
     parser.add_argument('--cycles', type=int, metavar='N', help=f'kill -9 and SIGSTOP cycles (default: {CYCLES})')
     parser.add_argument('--seeds', type=int, metavar='N', help=f'of each trial in process (default: {SEEDS})')
     parser.add_argument('--first', type=int, default=0, metavar='N', help='first seed (default: %(default)s)')
-    parser.add_argument('--motions', type=int, metavar='N', help=f'seeds of motions (default: {MOTION_SEEDS}; 0: none)')
-    parser.add_argument('--in-process', action='store_true', help='this half only; the page keeps the other')
+    parser.add_argument('--in-process', action='store_true', help='this half only')
     parser.add_argument('--over-wire', action='store_true', help='this half only')
     parser.add_argument('--ttl', type=float, default=TTL, metavar='S',
                         help='of commands over the wire (default: %(default)s)')
@@ -156,7 +151,6 @@ def main(args=None):
                         help='over the wire (default: %(default)s)')
     parser.add_argument('--output', metavar='FILE', help=f'report (default: {REPORT}, with --short none)')
     given = parser.parse_args(args)
-    motions = (SHORT_SEEDS if given.short else MOTION_SEEDS) if given.motions is None else given.motions
     for name in ('cycles', 'seeds'):
         if getattr(given, name) is not None and getattr(given, name) < 1:
             parser.error(f'--{name} {getattr(given, name)}: expected 1 or more')
@@ -164,7 +158,7 @@ def main(args=None):
     return run(Options(
         given.seeds or (SHORT_SEEDS if given.short else SEEDS),
         given.cycles or (SHORT_CYCLES if given.short else CYCLES),
-        motion_seeds=motions, short=given.short, first=given.first,
+        motion_seeds=SHORT_SEEDS if given.short else MOTION_SEEDS, short=given.short, first=given.first,
         processes=both or given.in_process, wire=both or given.over_wire, attacks=not given.short, ttl=given.ttl,
         transport=given.transport, output=given.output or (None if given.short else REPORT)))
 

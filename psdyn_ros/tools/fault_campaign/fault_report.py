@@ -13,16 +13,13 @@ from .lies import cases
 
 SLIGHTLY = 1.1              # times the allowed speed
 PICTURE, MOTION_PICTURE = 'faults.png', 'fault_motion.png'
-VERDICT = r'\* \*\*(?:PASSED|FAILED)\.\*\* '
-KINDS = 'In process', 'killed or stopped', 'attacks', *(f'plant {plant}' for plant in PLANTS)      # of verdicts
-HEADINGS = ('In process', 'The motion after a fault', 'Killed and stopped over the wire', 'Attacks over the wire',
-            'The null loop', 'Conditions', 'What this does not show')
+VERDICT, MOTION_VERDICT = r'\* \*\*(?:PASSED|FAILED)\.\*\* ', 'Motion after a fault'
 ABOUT = '''# Fault campaign
 
 Written by `python3 -m psdyn_ros.tools.fault_campaign.campaign` from the run that is described at the end; `make
 campaign` repeats it. The conditions of the fault table (`psdyn_ros/control/safety/fault_table.py`) that the tables
-below list were brought about in every state where they can be, with random phases, places and sizes. An independent
-judge
+below list were brought about in every state where they can be, with random phases, places and sizes; those that came
+into the fault table after that run are not listed. An independent judge
 (`psdyn_ros/tools/fault_campaign/judge.py`, which shares nothing with the output gate) looks at every output: there,
 finite, in range, in rate, of its cycle, the declared safe output where that is due, no motion that nobody released,
 SAFE left by a reset only, and a machine that gets no faster once it is to stop.
@@ -103,8 +100,8 @@ gives its safe output when commands are older than {ttl:g} s.
 '''
 
 
-def write(path, summaries=(), kills=(), attacks=(), facts=None, nulls=None, ttl=0.0, motions=(), run=''):
-    """Write the page, and the pictures beside it; returns its path. Parts that were not run stay as they are there.
+def write(path, summaries, kills, attacks, facts, nulls, ttl, motions=()):
+    """Write the page, and images/faults.png beside it; returns its path.
 
     summaries  [`Summary`] in process; empty: not run
     kills      [`Kill`]; attacks: [`Attack`]; empty: not run
@@ -112,48 +109,50 @@ def write(path, summaries=(), kills=(), attacks=(), facts=None, nulls=None, ttl=
     nulls      {what: text} of the null loop beside the wire half
     ttl        s, of commands over the wire
     motions    [`MotionTrial`]; empty: not run
-    run        of a part alone: when, how long, and how much
-
-    Raises ModelError where a part alone has no page that `write` wrote.
     """
     path = Path(path)
-    text = path.read_text() if path.exists() else ''
-    if facts is None and not text.startswith(ABOUT.splitlines()[0] + '\n'):
-        raise ModelError(f'{path}: no {ABOUT.splitlines()[0]}; expected a report of the campaign')
-    (path.parent / 'images').mkdir(parents=True, exist_ok=True)
-    parts = {part.splitlines()[0]: f'## {part}\n' for part in (text + '\n').split('\n## ')[1:]}
-    parts.update((lines[0].splitlines()[0].removeprefix('## '), '\n'.join([*lines, '']))
-                 for lines in _parts(path.parent, summaries, kills, attacks, facts, nulls, ttl, motions, run))
-    said = {_kind(line): line for line in [*text.splitlines(), *verdicts(summaries, kills, attacks, motions)]
-            if re.match(VERDICT, line)}
-    path.write_text('\n'.join([ABOUT, *(said[kind] for kind in KINDS if kind in said), '',
-                               *(parts[heading].rstrip('\n') + '\n' for heading in HEADINGS if heading in parts)]))
+    folder = path.parent
+    parts = [ABOUT, *verdicts(summaries, kills, attacks, motions), '']
+    (folder / 'images').mkdir(parents=True, exist_ok=True)
+    if summaries:
+        draw(summaries, folder / 'images' / PICTURE)
+        parts += [IN_PROCESS.format(rate=RATE, jitter=100 * JITTER, probation=PROBATION, confidence=CONFIDENCE),
+                  f'![reactions against their bounds](images/{PICTURE})\n', *table(summaries), '', NODE_CONDITIONS]
+        parts += bad_trials(summaries)
+    if motions:
+        parts += _motion_part(motions, folder)
+    if kills:
+        parts += [*_kills(kills, ttl), '']
+    if attacks:
+        parts += ['## Attacks over the wire\n', *_attacks(attacks), '']
+    if nulls:
+        parts += ['## The null loop\n', NULL, *_pairs(nulls), '']
+    parts += ['## Conditions\n', *_pairs(facts), '', LIMITS.format(ttl=TTL)]
+    path.write_text('\n'.join(parts))
     return path
 
 
-def _parts(folder, summaries, kills, attacks, facts, nulls, ttl, motions, run):
-    """Yield the lines of each part that ran; pictures are drawn into images/ of the folder."""
-    if summaries:
-        draw(summaries, folder / 'images' / PICTURE)
-        yield [IN_PROCESS.format(rate=RATE, jitter=100 * JITTER, probation=PROBATION, confidence=CONFIDENCE),
-               f'![reactions against their bounds](images/{PICTURE})\n', *([f'Run: {run}.\n'] if run else []),
-               *table(summaries), '', NODE_CONDITIONS, *bad_trials(summaries)]
-    if motions:
-        yield _motion_part(motions, folder, run)
-    if kills:
-        yield [*_kills(kills, ttl)]
-    if attacks:
-        yield ['## Attacks over the wire\n', *_attacks(attacks)]
-    if nulls:
-        yield ['## The null loop\n', NULL, *_pairs(nulls)]
-    if facts is not None:
-        yield ['## Conditions\n', *_pairs(facts)]
-        yield [LIMITS.format(ttl=TTL)]
+def write_motions(path, motions, run=''):
+    """Replace the part of motions in a page that `write` wrote, its verdict and its picture; returns its path.
 
+    run  of the motions: when, how long, and how much
 
-def _kind(verdict):
-    """Return which of `KINDS` a line of `verdicts` is of."""
-    return next(kind for kind in KINDS if kind in verdict)
+    Raises ModelError where the page has no such part and no part before which it stands.
+    """
+    path = Path(path)
+    text = path.read_text()
+    heading = MOTION.splitlines()[0]
+    begin = text.find(heading)
+    end = text.find('\n## ', begin + 1) + 1 if begin >= 0 else text.find('\n## ') + 1
+    if not end:
+        raise ModelError(f"{path}: no part '{heading}', and none after it; expected a report of the campaign")
+    (path.parent / 'images').mkdir(exist_ok=True)
+    part = '\n'.join([*_motion_part(motions, path.parent, run), ''])
+    text = text[:begin if begin >= 0 else end] + part + text[end:]
+    head, rest = text[:text.find('\n## ')], text[text.find('\n## '):]
+    head = re.sub(rf'^{VERDICT}{MOTION_VERDICT}.*\n', '', head, flags=re.MULTILINE).rstrip('\n')
+    path.write_text('\n'.join([head, *verdicts((), (), (), motions), rest]))
+    return path
 
 
 def _motion_part(motions, folder, run=''):
@@ -289,7 +288,7 @@ def verdicts(summaries, kills, attacks, motions=()):
                f'{sum(bool(attack.problem) for attack in attacks)} with a problem.')
     for plant in sorted({one.plant for one in motions}):
         some = [one for one in motions if one.plant == plant]
-        yield (f'* {_word(is_good((), (), (), some))} Motion after a fault, plant {plant}: {len(some)} trials, '
+        yield (f'* {_word(is_good((), (), (), some))} {MOTION_VERDICT}, plant {plant}: {len(some)} trials, '
                f'{sum(not one.good for one in some)} beyond a bound.')
 
 

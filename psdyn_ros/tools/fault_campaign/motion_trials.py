@@ -314,7 +314,7 @@ def main(arguments=None):
     if output:
         when = time.strftime('%Y-%m-%d %H:%M %z', time.localtime(began))
         run_text = f'begun {when}, {time.time() - began:.0f} s' + ', one state of each fault' * given['short']
-        print('report:', fault_report.write(output, motions=trials, run=run_text))
+        print('report:', fault_report.write_motions(output, trials, run_text))
 
 
 if __name__ == '__main__':
