@@ -124,16 +124,18 @@ def _moves(bench, factor):
 
 @injection('state_frozen', states=(RUN,), lies=True, after=After.ONCE)
 def _one_position_frozen(bench):
-    i = int(np.argmax(np.abs(bench.law.desired[1])))
-    frozen = []
+    """Comes back slowly: after a step of a position enabling is rightly refused."""
+    i, x = int(np.argmax(np.abs(bench.law.desired[1]))), bench.plant.x.copy()
+    frozen, ended = np.arange(x.size) == i, []
 
     def freeze(msg):
-        frozen.append(msg.x[i])
-        x, xd = msg.x.copy(), msg.xd.copy()
-        x[i] = frozen[0]
-        xd[i] = 0.0
-        return replace(msg, x=x, xd=xd)
-    yield from during(_state(bench, freeze))
+        left = max(1.0 - 1e-9 * (bench.now - ended[0]), 0.0) if ended else 1.0
+        return replace(msg, x=np.where(frozen, left * x + (1.0 - left) * msg.x, msg.x),
+                       xd=np.where(frozen, 0.0, msg.xd))
+    with _state(bench, freeze):
+        yield
+        ended.append(bench.now)
+        bench.turns(1.0)
 
 
 def _velocity_bias(share):
