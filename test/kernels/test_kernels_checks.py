@@ -29,8 +29,7 @@ def test_the_largest_share_is_that_of_numpy(rng):
 
 def range_of(recent, ahead, now, gains, scale, measured, desired):
     """`set_bounds` in NumPy; recent: deque of the rows of the last cycles."""
-    fed = np.array([ahead, now])
-    fed = np.concatenate((fed, scale * fed))
+    fed = np.outer([1.0, scale], [ahead, now]).reshape(4, -1)
     back = error_range.STRONGER * gains * (desired[:2] - measured)
     recent.append((fed.min(axis=0), fed.max(axis=0), *back))
     low, high = np.min(recent, axis=0), np.max(recent, axis=0)
@@ -88,12 +87,10 @@ class Efforts:
         fed, edge = np.clip(ahead[rows], low, high), np.clip(asked, low, high)
         replaced = np.where(off > 0.0, fed + np.maximum(1.0 - off, 0.0) * (edge - fed), asked)
         rest, inertial = np.clip(efforts + self.trim, -self.limit, self.limit), own @ replaced
-        beyond = np.abs(rest + inertial) > self.limit
-        share = min([1.0, *((self.limit - rest * np.sign(inertial)) / np.abs(inertial))[beyond]])
+        share = min(1.0, ((self.limit - rest * np.sign(inertial)) / np.abs(inertial)).min())
         kept = np.clip(efforts + self.trim + share * inertial, -self.limit, self.limit)
         restrained = (np.abs(given - kept) > effort_range.ROUNDING * self.limit).any()
-        if restrained:
-            command[rows] = kept
+        command[rows] = kept if restrained else given
         lacking = kept - efforts
         lacking -= own @ np.clip(np.linalg.solve(own, lacking), low, high)
         self.trim += self.learning * (lacking - self.trim)
