@@ -52,7 +52,7 @@ def run_chunks(m: Manipulator, handle: Handle, rows: int, arrays: Mapping[str, A
                run: Callable[[Handle, int, int], tuple[int, int]]) -> None:
     """Call `run(copy of the handle, first, last)` for chunks of rows on all cores; it returns (status, row).
 
-    Loops of a row are closed from where they were in the row before, where that is near.
+    Loops of a row are closed from where they were in the row before, where that is nearer than the tabulated pose.
     arrays: {name: (N, ...)} for the error of the first row that fails, which is raised.
     """
     count = max(1, min(4 * cores(), rows // MIN_CHUNK_ROWS)) if compiled else 1

@@ -117,14 +117,14 @@ def test_stated_error_of_a_payload_is_the_spread_over_seeds(recording):
 def test_all_links_at_once_leave_no_inertia_that_cannot_be(recording):
     found = identify(crane_blocks(measured(recording, 3, Sensors())), crane(), oil())
     by_name = {body.name: body for body in found.bodies}
-    laden = by_name[CARRIER]
-    assert laden.found.mass == pytest.approx(laden.declared.mass + MASS, rel=0.02)
+    loaded = by_name[CARRIER]
+    assert loaded.found.mass == pytest.approx(loaded.declared.mass + MASS, rel=0.02)
     assert all(is_physical(body.found) for body in found.bodies)
     assert friction_off(found) <= 0.03
     identified = [one for one in found.base if one.identified]
     assert 5 <= len(identified) < len(found.base)
     mass = next(one for one in found.base if one.name == f'{CARRIER} m')
-    assert abs(mass.found - laden.declared.mass - MASS) <= 3.0 * mass.error
+    assert abs(mass.found - loaded.declared.mass - MASS) <= 3.0 * mass.error
     # the motion tells little of a barrel, so what is believed of it stays
     assert by_name['lift_barrel_link'].identified[0] < 0.2
     assert by_name['lift_barrel_link'].found.mass == pytest.approx(17.36, rel=0.1)
@@ -140,8 +140,8 @@ def test_viscous_friction_alone_is_said_not_to_be_identifiable(recording):
 
 
 def test_a_machine_that_is_as_believed_is_told_so(recording):
-    laden = crane().with_payload(CARRIER, MASS, COM, np.diag([8.0, 6.0, 5.0]))
-    found = identify(crane_blocks(measured(recording, 5, Sensors())), laden, oil(), payload_link=CARRIER)
+    loaded = crane().with_payload(CARRIER, MASS, COM, np.diag([8.0, 6.0, 5.0]))
+    found = identify(crane_blocks(measured(recording, 5, Sensors())), loaded, oil(), payload_link=CARRIER)
     body, = found.bodies
     assert abs(body.found.mass) <= 3.0 * body.errors[0]
     assert found.held_out.passed
@@ -203,9 +203,9 @@ def test_efforts_that_are_unknown_for_a_while_are_left_out(recording):
 @pytest.mark.long
 def test_efforts_measured_as_such_on_a_machine_with_more_actuators_than_coordinates():
     machine = psdyn_ros.load(URDF / 'excavator.urdf')
-    laden = machine.with_payload('bucket_link', 400.0, [0.5, 0.1, 0.0], 20.0 * np.eye(3))
+    loaded = machine.with_payload('bucket_link', 400.0, [0.5, 0.1, 0.0], 20.0 * np.eye(3))
     x, xd, xdd = sines(machine, 30.0, 0.02, np.array([0.3, 0.12, 0.12, 0.12]))
-    f = laden.inverse_dynamics(x, xd, xdd)
+    f = loaded.inverse_dynamics(x, xd, xdd)
     found = identify(cut(machine, x, f, 0.02), machine, payload_link='bucket_link')
     body, = found.bodies
     assert body.found.mass == pytest.approx(400.0, abs=4.0) and body.errors[0] < 8.0
@@ -377,8 +377,8 @@ def test_unusable_input_exits_with_two(tmp_path):
 def test_payload_of_a_hanging_load_is_found_by_its_weight_and_swing(tmp_path):
     c = ControllerConfig.from_files(find_machine('loader_crane'), safety=find_config('loader_crane_safety.yaml'),
                                     swing_shaper='none', swing_damping=0.0)
-    laden = c.machine.with_payload('load', 50.0, (0.0, 0.0, -0.2), 4.0 * np.eye(3))
-    plant = Plant(laden, period=c.period)
+    loaded = c.machine.with_payload('load', 50.0, (0.0, 0.0, -0.2), 4.0 * np.eye(3))
+    plant = Plant(loaded, period=c.period)
     loop = ClosedLoop(assemble(c), plant).start()
     places = c.machine.initial_position[:4] + [[0.0] * 4, [0.3, 0.08, 0.0, 0.2], [0.0, -0.05, 0.1, 0.0],
                                                [-0.3, 0.05, -0.1, 0.3], [0.0, 0.0, 0.05, 0.0]]
@@ -389,7 +389,7 @@ def test_payload_of_a_hanging_load_is_found_by_its_weight_and_swing(tmp_path):
             if k % 5 == 0:
                 bag.write(plant, exact_readings(plant), exact_readings(plant))
     assert np.ptp(loop.recording().x[:, 4:], axis=0).min() > 0.1
-    assert validate(tmp_path / 'bag', laden).verdict.verdict == PASS
+    assert validate(tmp_path / 'bag', loaded).verdict.verdict == PASS
     body, = identify_bag(tmp_path / 'bag', c.machine, payload_link='load')[0].bodies
     assert body.found.mass == pytest.approx(50.0, abs=0.2)
     assert body.found.com[[0, 2]] == pytest.approx((0.0, -0.2), abs=5e-3)       # y is along the axis of the last joint
