@@ -55,16 +55,16 @@ def set_model(rng, buffer):
     model, a = effort_range.EffortModel(*views(buffer, effort_range.MODEL_TYPES)), rng.normal(size=(N, N))
     model.state[:], model.efforts[:], model.inertia[:] = rng.normal(size=(2, N)), rng.normal(size=N), a @ a.T
     model.inertia[:] += np.eye(N)
+    model.lack[:] = rng.normal(size=N)
     return model
 
 
 class Efforts:
     """`restrain_efforts` in NumPy."""
 
-    def __init__(self, forces, limits, area, room, learning):
-        self.rows, self.others, self.learning = np.flatnonzero(forces), np.flatnonzero(~forces), learning
+    def __init__(self, forces, limits, area, room):
+        self.rows, self.others, self.recent = np.flatnonzero(forces), np.flatnonzero(~forces), deque(maxlen=room)
         self.away, self.limit, self.speed, self.area = limits[0], limits[1][self.rows], limits[2], area
-        self.recent, self.trim = deque(maxlen=room), np.zeros(len(self.rows))
 
     def restrain(self, model, gains, scale, desired, unknown, ahead, command):
         rows, others, away = self.rows, self.others, self.away + unknown
@@ -79,32 +79,29 @@ class Efforts:
         ahead = ahead + given[-1]
         inertia = model.inertia / self.area[:, None]
         own, coupling = inertia[np.ix_(rows, rows)], inertia[np.ix_(rows, others)]
-        efforts = (model.efforts / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
+        efforts = ((model.efforts + model.lack) / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
         spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
         low, high, given = low[rows] - spread, high[rows] + spread, command[rows]
-        asked = np.linalg.solve(own, given - efforts - self.trim)
+        asked = np.linalg.solve(own, given - efforts)
         off = np.maximum(asked - high, low - asked) / away[rows]
         fed, edge = np.clip(ahead[rows], low, high), np.clip(asked, low, high)
         replaced = np.where(off > 0.0, fed + np.maximum(1.0 - off, 0.0) * (edge - fed), asked)
-        rest, inertial = np.clip(efforts + self.trim, -self.limit, self.limit), own @ replaced
+        rest, inertial = np.clip(efforts, -self.limit, self.limit), own @ replaced
         share = min(1.0, ((self.limit - rest * np.sign(inertial)) / np.abs(inertial)).min())
-        kept = np.clip(efforts + self.trim + share * inertial, -self.limit, self.limit)
+        kept = np.clip(efforts + share * inertial, -self.limit, self.limit)
         restrained = (np.abs(given - kept) > effort_range.ROUNDING * self.limit).any()
         command[rows] = kept if restrained else given
-        lacking = kept - efforts
-        lacking -= own @ np.clip(np.linalg.solve(own, lacking), low, high)
-        self.trim += self.learning * (lacking - self.trim)
         return (off.argmax(), off.max()) if restrained else (-1, 0.0)
 
 
 @pytest.mark.parametrize('forces', [[1, 1, 1, 1], [1, 0, 0, 1], [0, 1, 0, 0]], ids=['all', 'two', 'one'])
 def test_efforts_are_restrained_as_by_numpy(rng, forces):
-    forces, room, learning, area = np.array(forces, dtype=bool), 5, 0.02, rng.uniform(0.5, 2.0, N)
+    forces, room, area = np.array(forces, dtype=bool), 5, rng.uniform(0.5, 2.0, N)
     limits, restrained = np.array([np.full(N, 0.5), np.full(N, 30.0), rng.uniform(0.5, 3.0, N)]), []
-    twin, model = Efforts(forces, limits, area, room, learning), effort_range.make_effort_model(N)
+    twin, model = Efforts(forces, limits, area, room), effort_range.make_effort_model(N)
     buffer = effort_range.make_effort_range(np.argsort(~forces, kind='stable'), forces.sum(), room)
     check = effort_range.EffortRange(*views(buffer, effort_range.TYPES))
-    check.limits[:], check.learning[0], check.area[:] = limits, learning, area
+    check.limits[:], check.area[:] = limits, area
     for cycle in range(60):
         expected_model, gains, scale = set_model(rng, model), rng.uniform(0.0, 1.0, (2, N)), 0.1 * (cycle % 10)
         check.ahead[:], desired, unknown = rng.normal(size=N), rng.normal(size=(3, N)), rng.uniform(0.0, 0.1, N)
@@ -113,7 +110,6 @@ def test_efforts_are_restrained_as_by_numpy(rng, forces):
         worst, off = effort_range.restrain_efforts(buffer, model, gains, scale, desired, unknown, command)
         assert worst == wanted[0] and off == pytest.approx(wanted[1], rel=1e-9)
         assert command == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        assert check.trim == pytest.approx(twin.trim * area[twin.rows], rel=1e-9, abs=1e-9)
         restrained.append(worst >= 0)
     assert any(restrained) and not all(restrained)
 
@@ -191,22 +187,25 @@ class Forces:
         self.given, speed, now = [], model.state[1].copy(), model.efforts[self.rows].copy()
         stands = not desired.any() and (np.abs(speed) < self.rest).all()
         if self.speed is None:
-            self.off = self.lack = force - now
+            self.off, self.lack, self.usual, self.needed = force - now, force - now, now, 0.0
             self.times, self.first = [speeds.HORIZON_S] if stands else [], []
         else:
             excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
+            self.needed = self.needed + min(waited / speeds.HORIZON_S, 1.0) * (excess - self.needed)
             if sum(self.times) < speeds.HORIZON_S - 1e-8:
                 self.times.append(waited)
                 self.first.append(excess)
                 self.off = self.lack = np.average(self.first, axis=0, weights=self.times)
+                self.usual = now
             else:
                 self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
-                time = speeds.LEARNING_S if stands else speeds.FORGETTING_S
-                self.lack = self.lack + waited / time * (self.off - self.lack)
+                self.lack = self.lack + waited / speeds.LEARNING_S * (self.off - self.lack)
+                self.usual = self.usual + waited / speeds.LEARNING_S * (now - self.usual)
         self.speed, self.model = speed, now
         own = model.inertia[np.ix_(self.rows, self.rows)]
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
-        allowed = self.residual + speeds.HORIZON_S * (self.friction / np.diag(own) + unknown[self.rows])
+        wrong = np.abs(np.linalg.solve(own, speeds.INACCURACY * (now - self.usual)))
+        allowed = self.residual + speeds.HORIZON_S * (self.friction / np.diag(own) + unknown[self.rows] + wrong)
         share = np.abs(change) / allowed
         self.found = change, allowed
         return int(share.argmax()) if share.max() > 1.0 else speeds.EXPLAINED
@@ -232,6 +231,7 @@ def test_momentum_is_judged_as_by_numpy(rng, rows):
         assert verdict == twin.judge(arrays, command, desired, unknown, dt)
         if verdict >= speeds.EXPLAINED:
             assert check.found == pytest.approx(np.array(twin.found), rel=1e-9, abs=1e-9)
+            assert arrays.lack[rows] == pytest.approx(twin.needed, rel=1e-9, abs=1e-9)
         found.add(min(verdict, 0))
     assert found == {speeds.BEGUN, speeds.NOT_JUDGED, speeds.EXPLAINED, 0}
 

@@ -16,8 +16,8 @@ class MomentumCheck(Check):
     Forces beyond those that carry the load and overcome friction change the speed within 0.1 s. Where the measured
     speed does not follow, or changes without a force, the position is not that of the machine, or the force is not the
     one that was given: a stuck encoder gets ever more force from a law that sees no motion. What the model lacks is
-    learnt where reference and machine stand, and slowly in motion. `hold_load` then gives what holds the load, since a
-    receiver goes on with the last command until its time is over.
+    learnt in half a second. `hold_load` then gives what holds the load, since a receiver goes on with the last command
+    until its time is over.
     """
 
     # a force without a position to correct it makes the axis faster: no ramp

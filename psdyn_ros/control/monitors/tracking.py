@@ -34,7 +34,6 @@ RESTING = 0.5           # of the speed of standstill, that an axis may be given 
 SETTLING_S = 0.5        # from which on it does
 LEAD = 0.03             # s that laws look ahead
 WINDOW = 0.025          # s of errors and accelerations, within which noise and filters may shift them
-TRIM_TIME = 0.1         # s in which what the model does not know counts as known
 WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
 GROSS = 4.0             # times `AWAY`, which count as so many times that
 STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
@@ -139,12 +138,12 @@ class RepetitionCheck(Check):
 class EffortCheck(Check):
     """Restrains efforts that the errors do not explain, and stops a law that goes on with them.
 
-    A sound law gives the force of the model for the acceleration of its reference, what has been lacking there so far,
-    and feedback towards the reference. `restrain` takes the accelerations that efforts would cause into that range,
-    which ends a quarter of the declared acceleration away from the reference, and at that of the reference where the
-    axis is off its speed already, by that of standstill: at force level one wrong command is a jerk. In a stop errors
-    of the position count only as far as they were there when it began: a position that drifts would keep the axis
-    moving against its measured speed.
+    A sound law gives the force of the model for the acceleration of its reference, what the motion so far needed beyond
+    that (`MomentumCheck`), and feedback towards the reference. `restrain` takes the accelerations that efforts would
+    cause into that range, which ends a quarter of the declared acceleration away from the reference, and at that of the
+    reference where the axis is off its speed already, by that of standstill: at force level one wrong command is a
+    jerk. In a stop errors of the position count only as far as they were there when it began: a position that drifts
+    would keep the axis moving against its measured speed.
     """
 
     rows = (Row('F39', 'effort_suspect', STOP_OPEN_LOOP, 'a force that drives away from the reference', RAMPED, 4, 0.02,
@@ -163,17 +162,18 @@ class EffortCheck(Check):
         declared = config.declaration
         self._standstill = np.array(declared.standstill_speed)
         self._range.limits[:] = AWAY * np.array(declared.acceleration), declared.command_limit, self._standstill
-        self._range.area[:], self._range.learning[0] = law.area, min(config.period / TRIM_TIME, 1.0)
+        self._range.area[:] = law.area
         self.restart()
 
     def restart(self):
         """As `Check.restart`."""
         if not self.required:
             return
-        self._range.count[0], self._range.trim[:] = 0, 0.0
+        self._range.count[0] = 0
         self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
         self._time = None                           # s of the last state: one that is repeated is no further evidence
         self._moved = None                          # s at which the reference moved last
+        self._saturated = None                      # how often the law had clipped each effort, at that state
         self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
     def restrain(self, command, inputs):
@@ -188,14 +188,16 @@ class EffortCheck(Check):
             self._moved = t
         # at rest a law that is late would swing up to that speed, and beyond
         self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
+        # an effort at its limit accelerates other axes: no fault of a law that clipped it
+        saturated = law.saturations.tolist()
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
             desired, law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0
-        elif t != self._time:
+        elif t != self._time and saturated == self._saturated:
             self._wrong += self._period * min(off, GROSS)
-        self._worst, self._time = worst, t
+        self._worst, self._time, self._saturated = worst, t, saturated
 
     def _believable(self, desired, x):
         """Return the reference (3, dof) of a stop with the errors that count at x (dof,)."""

@@ -30,22 +30,23 @@ class EffortModel(NamedTuple):
     efforts: np.ndarray     # (n,) N, N m without acceleration, with friction at the rate of the reference
     inertia: np.ndarray     # (n, n)
     rest: np.ndarray        # (n,) zeros
+    lack: np.ndarray        # (n,) N, N m that axes at force level need beyond that, see `judge_momentum`
 
 
 # types of the fields of `EffortModel`
-MODEL_TYPES = (FLOAT,) * 4
+MODEL_TYPES = (FLOAT,) * 5
 
 
 def make_effort_model(n):
     """Return the buffer of `EffortModel` of n actuators."""
-    return pack(EffortModel(np.zeros((2, n)), np.zeros(n), np.zeros((n, n)), np.zeros(n)))
+    return pack(EffortModel(np.zeros((2, n)), np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n)))
 
 
 @kernel
 def bind_effort_model(buffer):
     """Return the `EffortModel` of a buffer."""
     return EffortModel(matrix(buffer, 0)[0], records(buffer, 1, FLOAT)[0], matrix(buffer, 2)[0],
-                       records(buffer, 3, FLOAT)[0])
+                       records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0])
 
 
 @entry
@@ -74,11 +75,10 @@ class EffortRange(NamedTuple):
     limits: np.ndarray      # (3, n) accelerations given away from the reference; largest commands; speeds off the
                             # reference at which nothing more is given away
     area: np.ndarray        # (n,) m^2 of the piston where pressure is commanded, else 1
-    learning: np.ndarray    # (1,) share of what the model lacks that is learnt in a cycle
     recent: np.ndarray      # (N, 4, n) accelerations, see `set_bounds`
     count: np.ndarray       # (1,)
-    trim: np.ndarray        # (k,) efforts that the model lacks
-    efforts: np.ndarray     # (k,) scratch: of the model and of the coupling with axes that are not at force level
+    efforts: np.ndarray     # (k,) scratch: of the model, what it lacks, and the coupling with axes that are not at
+                            # force level
     ahead: np.ndarray       # (n,) acceleration of the reference at the time at which the law looks ahead, then with the
                             # feedback by the gains
     away: np.ndarray        # (n,) scratch: accelerations given away from the reference, unknown ones included
@@ -90,27 +90,26 @@ class EffortRange(NamedTuple):
 
 
 # types of the fields of `EffortRange`
-TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 9
+TYPES = INT, *(FLOAT,) * 3, INT, *(FLOAT,) * 8
 
 
 def make_effort_range(rows, count, room):
     """Return the buffer of `EffortRange` over `room` cycles: of rows (n,) the first `count` are at force level."""
     n, k = len(rows), count
     return pack(EffortRange(
-        rows=np.array(rows, INT), limits=np.zeros((3, n)), area=np.ones(n), learning=np.zeros(1),
-        recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), trim=np.zeros(k), efforts=np.zeros(k),
-        ahead=np.zeros(n), away=np.zeros(n), bounds=np.zeros((2, n)), found=np.zeros((4, k)),
-        system=np.zeros((k, k)), coupling=np.zeros((k, n - k)), right=np.zeros((k, 1))))
+        rows=np.array(rows, INT), limits=np.zeros((3, n)), area=np.ones(n), recent=np.zeros((room, 4, n)),
+        count=np.zeros(1, INT), efforts=np.zeros(k), ahead=np.zeros(n), away=np.zeros(n), bounds=np.zeros((2, n)),
+        found=np.zeros((4, k)), system=np.zeros((k, k)), coupling=np.zeros((k, n - k)), right=np.zeros((k, 1))))
 
 
 @kernel
 def bind_effort_range(buffer):
     """Return the `EffortRange` of a buffer."""
     return EffortRange(
-        records(buffer, 0, INT)[0], matrix(buffer, 1)[0], records(buffer, 2, FLOAT)[0], records(buffer, 3, FLOAT)[0],
-        stack(buffer, 4)[0], records(buffer, 5, INT)[0], records(buffer, 6, FLOAT)[0], records(buffer, 7, FLOAT)[0],
-        records(buffer, 8, FLOAT)[0], records(buffer, 9, FLOAT)[0], matrix(buffer, 10)[0], matrix(buffer, 11)[0],
-        matrix(buffer, 12)[0], matrix(buffer, 13)[0], matrix(buffer, 14)[0])
+        records(buffer, 0, INT)[0], matrix(buffer, 1)[0], records(buffer, 2, FLOAT)[0], stack(buffer, 3)[0],
+        records(buffer, 4, INT)[0], records(buffer, 5, FLOAT)[0], records(buffer, 6, FLOAT)[0],
+        records(buffer, 7, FLOAT)[0], matrix(buffer, 8)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0],
+        matrix(buffer, 11)[0], matrix(buffer, 12)[0])
 
 
 @entry
@@ -139,10 +138,9 @@ def restrain_efforts(buffer, model, gains, scale, desired, unknown, command):
         check.bounds[0, i] += max(back, 0.0) - given * max(0.0, min(1.0 + faster, 1.0)) - unknown[i]
         check.bounds[1, i] += min(back, 0.0) + given * max(0.0, min(1.0 - faster, 1.0)) + unknown[i]
         check.ahead[i] += feedback(gains, i, desired, m.state)
-    couple(check, m.efforts, m.inertia)
+    couple(check, m)
     worst, off = find_accelerations(check, command)
     changed = clamp_efforts(check, m.inertia, command)
-    learn(check, m.inertia)
     return (worst, off) if changed else (-1, 0.0)
 
 
@@ -163,17 +161,17 @@ def least_feedback(check, i):
 
 
 @kernel
-def couple(check, efforts, inertia):
+def couple(check, m):
     """Factorise the inertia of the axes at force level; add to their efforts and ranges what the others do to them."""
-    count, n = check.trim.shape[0], check.rows.shape[0]
+    count, n = check.efforts.shape[0], check.rows.shape[0]
     for i in range(count):
         row = check.rows[i]
-        check.efforts[i] = efforts[row]
+        check.efforts[i] = m.efforts[row] + m.lack[row]
         for j in range(count):
-            check.system[i, j] = inertia[row, check.rows[j]]
+            check.system[i, j] = m.inertia[row, check.rows[j]]
         for j in range(count, n):
             other = check.rows[j]
-            coupling = inertia[row, other]
+            coupling = m.inertia[row, other]
             check.coupling[i, j - count] = coupling
             check.efforts[i] += 0.5 * coupling * (check.bounds[0, other] + check.bounds[1, other])
     factorise_symmetric(check.system)
@@ -208,11 +206,11 @@ def restrained(check, i):
 @kernel
 def find_accelerations(check, command):
     """Set the accelerations that the command causes; return the axis that is furthest beyond its range, and how far."""
-    count = check.trim.shape[0]
+    count = check.efforts.shape[0]
     for i in range(count):
         row = check.rows[i]
         check.found[GIVEN, i] = command[row]
-        check.right[i, 0] = check.efforts[i] + check.trim[i] - command[row] * check.area[row]
+        check.right[i, 0] = check.efforts[i] - command[row] * check.area[row]
     solve_negative(check.system, check.right)
     worst, most = 0, -np.inf
     for i in range(count):
@@ -226,43 +224,29 @@ def find_accelerations(check, command):
 
 @kernel
 def clamp_efforts(check, inertia, command):
-    """Restrain the command to accelerations within their range; set `right` to what the model gives beyond it.
+    """Restrain the command to accelerations within their range.
 
     Where an effort is at its limit all accelerations are reduced alike: axes are coupled.
     Returns whether the command was changed by more than rounding, else it stays as it is.
     """
-    count, changed, share = check.trim.shape[0], False, 1.0
+    count, changed, share = check.efforts.shape[0], False, 1.0
     for i in range(count):
         row = check.rows[i]
         inertial, limit = 0.0, check.limits[1, row] * check.area[row]
         for j in range(count):
             inertial += inertia[row, check.rows[j]] * restrained(check, j)
-        rest = max(-limit, min(limit, check.efforts[i] + check.trim[i]))
+        rest = max(-limit, min(limit, check.efforts[i]))
         if abs(rest + inertial) > limit:
             share = min(share, (limit - math.copysign(rest, rest * inertial)) / abs(inertial))
         check.right[i, 0] = inertial
     for i in range(count):
         row = check.rows[i]
         limit = check.limits[1, row]
-        effort = (check.efforts[i] + check.trim[i] + share * check.right[i, 0]) / check.area[row]
+        effort = (check.efforts[i] + share * check.right[i, 0]) / check.area[row]
         check.right[i, 0] = max(-limit, min(limit, effort))
         changed = changed or not abs(command[row] - check.right[i, 0]) <= ROUNDING * limit
     for i in range(count):
         row = check.rows[i]
         if changed:
             command[row] = check.right[i, 0]
-        check.right[i, 0] = check.efforts[i] - check.right[i, 0] * check.area[row]
     return changed
-
-
-@kernel
-def learn(check, inertia):
-    """Take a share of what the model lacks, -`right`, into `trim`, as far as no acceleration explains it."""
-    count, share = check.trim.shape[0], check.learning[0]
-    for i in range(count):
-        check.trim[i] -= share * (check.right[i, 0] + check.trim[i])
-    solve_negative(check.system, check.right)
-    for i in range(count):
-        for j in range(count):
-            check.trim[i] -= (share * inertia[check.rows[i], check.rows[j]]
-                              * explained(check, j, check.right[j, 0]))

@@ -30,13 +30,13 @@ REST = 0.5                  # of the speed that is allowed at rest, at which the
 # of forces and the momentum of axes
 NOT_JUDGED, BEGUN, EXPLAINED = -3, -2, -1
 WAITED_S, COMPARED_S = range(2)         # of the memory
-OFF, LACK, MODEL, IMPULSE = range(4)    # rows of the forces
+OFF, LACK, MODEL, USUAL, IMPULSE = range(5)     # rows of the forces
 UNEXPLAINED, ALLOWED = range(2)         # rows of `found`
 HORIZON_S = 0.1             # over which forces and speeds are compared
 STEP_S = 0.01               # between two comparisons
 ONE_SPEED_S = 1e-12         # of comparisons, where there was one speed only
-LEARNING_S = 0.5            # in which what the model lacks is learnt, where reference and machine stand
-FORGETTING_S = 2.0          # of the same in motion
+LEARNING_S = 0.5            # in which what the model lacks is learnt
+INACCURACY = 0.1            # of the change of the forces of the model meanwhile
 LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins again
 
 
@@ -148,8 +148,8 @@ class Momentum(NamedTuple):
     residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
     memory: np.ndarray      # (2,) s since the last comparison, and of comparisons; 0: there was none
     speed: np.ndarray       # (n,) at the last comparison
-    forces: np.ndarray      # (4, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison;
-                            # commands times s since then
+    forces: np.ndarray      # (5, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
+                            # and of it learnt; commands times s since the last comparison
     found: np.ndarray       # (2, k) changes of the speed that are not explained, and that are allowed
     system: np.ndarray      # (k, k) scratch: factors of the inertia
     right: np.ndarray       # (k, 1) scratch: right-hand side
@@ -164,7 +164,7 @@ def make_momentum(rows, actuators):
     k, n = len(rows), actuators
     return pack(Momentum(
         rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
-        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((4, k)), found=np.zeros((2, k)),
+        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((5, k)), found=np.zeros((2, k)),
         system=np.zeros((k, k)), right=np.zeros((k, 1))))
 
 
@@ -185,14 +185,17 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
     NOT_JUDGED: it is not time yet. BEGUN: the comparison begins again, after too long a time or without a command.
 
     buffer   of `Momentum`
-    model    buffer of `EffortModel` at the measured state
+    model    buffer of `EffortModel` at the measured state, whose lack is set
     command  (n,) since the last cycle, NaN: left out
     desired  (n,) rates of the reference
     unknown  (n,) accelerations that may come from a motion that is not measured
     dt       s since the last cycle
     """
-    s = bind_momentum(buffer)
+    s, m = bind_momentum(buffer), bind_effort_model(model)
     memory, count = s.memory, s.rows.shape[0]
+    if memory[COMPARED_S] == 0.0:
+        for i in range(count):
+            s.forces[OFF, i], s.forces[LACK, i], m.lack[s.rows[i]] = 0.0, 0.0, 0.0
     given = 0.0
     for i in range(count):
         given += command[s.rows[i]]
@@ -206,7 +209,6 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
         s.forces[IMPULSE, i] += dt * command[s.rows[i]]
     if memory[WAITED_S] < STEP_S:
         return NOT_JUDGED
-    m = bind_effort_model(model)
     compare_momentum(s, m, memory[WAITED_S], rests(s, m.state[1], desired))
     return largest_change(s, unknown)
 
@@ -224,12 +226,13 @@ def rests(s, speed, desired):
 def compare_momentum(s, m, dt, stands):
     """Smooth the forces beyond those of the model m that changed no speed within dt [s], and learn of them.
 
-    All is learnt in the beginning: at once at rest, else over `HORIZON_S`, since a motion may accelerate.
+    All is learnt in the beginning: at once at rest, else over `HORIZON_S`, since a motion may accelerate. `lack`, which
+    the integral of a law gives, begins at 0 as that does.
     Leaves the inertia of these axes in `system`, and what was not learnt yet in `right`.
     """
     speed, forces, count = m.state[1], s.forces, s.rows.shape[0]
     compared = s.memory[COMPARED_S]
-    new, learnt = min(dt / HORIZON_S, 1.0), min(dt / (LEARNING_S if stands else FORGETTING_S), 1.0)
+    new, learnt = min(dt / HORIZON_S, 1.0), min(dt / LEARNING_S, 1.0)
     if compared < HORIZON_S:
         new, learnt = dt / (compared + dt), 1.0
     for i in range(count):
@@ -241,8 +244,10 @@ def compare_momentum(s, m, dt, stands):
             excess += 0.5 * (model - forces[MODEL, i])
             for j in range(speed.shape[0]):
                 excess -= m.inertia[row, j] * (speed[j] - s.speed[j]) / dt
+            m.lack[row] += min(dt / HORIZON_S, 1.0) * (excess - m.lack[row])
         forces[OFF, i] += new * (excess - forces[OFF, i])
         forces[LACK, i] += learnt * (forces[OFF, i] - forces[LACK, i])
+        forces[USUAL, i] += learnt * (model - forces[USUAL, i])
         forces[MODEL, i], forces[IMPULSE, i] = model, 0.0
         s.right[i, 0] = forces[LACK, i] - forces[OFF, i]
         for j in range(count):
@@ -259,15 +264,20 @@ def compare_momentum(s, m, dt, stands):
 @kernel
 def largest_change(s, unknown):
     """Set `found`, and return the axis that is furthest beyond what is allowed; EXPLAINED: none is."""
-    for i in range(s.rows.shape[0]):
-        row = s.rows[i]
-        s.found[ALLOWED, i] = s.residual[0] + HORIZON_S * (s.friction[i] / s.system[i, i] + unknown[row])
+    forces, found, count = s.forces, s.found, s.rows.shape[0]
+    for i in range(count):
+        friction = s.friction[i] / s.system[i, i]
+        found[ALLOWED, i] = s.residual[0] + HORIZON_S * (friction + unknown[s.rows[i]])
     factorise_symmetric(s.system)
     solve_negative(s.system, s.right)
+    for i in range(count):
+        found[UNEXPLAINED, i] = HORIZON_S * s.right[i, 0]
+        s.right[i, 0] = INACCURACY * (forces[USUAL, i] - forces[MODEL, i])
+    solve_negative(s.system, s.right)
     worst, most = 0, 0.0
-    for i in range(s.rows.shape[0]):
-        s.found[UNEXPLAINED, i] = HORIZON_S * s.right[i, 0]
-        share = abs(s.found[UNEXPLAINED, i]) / s.found[ALLOWED, i]
+    for i in range(count):
+        found[ALLOWED, i] += HORIZON_S * abs(s.right[i, 0])
+        share = abs(found[UNEXPLAINED, i]) / found[ALLOWED, i]
         if not share <= most and most < np.inf:
             worst, most = i, share if share < np.inf else np.inf
     return EXPLAINED if most <= 1.0 else worst
