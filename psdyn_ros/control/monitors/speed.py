@@ -72,12 +72,12 @@ class SwingCheck(Check):
     """Stops a machine that swings more than it did when its reference came to rest, as under a law that is late."""
 
     rows = (Row('F41', 'swing_growing', STOP_OPEN_LOOP, 'while its reference rests, faster than in its first half '
-                'second, and than the speed of standstill', RAMPED, 4, 0.05, event=True),)
+                'second, and than 1.5 times the speed of standstill', RAMPED, 4, 0.05, event=True),)
     when = When.STATE
 
     def __init__(self, config, law):
         self._names = config.machine.actuators
-        self._limits = np.array([config.declaration.standstill_speed, asked_speed(config)])
+        self._limits = np.array([AT_REST * np.array(config.declaration.standstill_speed), asked_speed(config)])
         self._swing, self._rested = np.zeros((3, len(self._names))), np.zeros(1)
 
     def restart(self):
