@@ -9,7 +9,7 @@ from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Findi
 
 AT_REST = 1.5               # times the speed of standstill that the machine may have at rest, as where static friction
                             # lets go
-STANDS = 0.1                # share of the rated speed that a stop may add, and ends with
+STANDS = 0.125              # share of the rated speed that a stop may add, and ends with
 REACTION = 0.1              # s until a stop slows down
 SLOWING = 0.5               # of the declared deceleration that is demanded on the average
 

@@ -77,9 +77,10 @@ LEAST_MARGIN = 0.25         # share of the margin of load sensing that a law cou
 # of an integral that rests while the reference does
 REST_TIME = 0.5             # s for which the axis has not moved
 REST_TRAVEL = 1.5e-4        # m, rad that it may move meanwhile: noise and the quantum of a sensor
-REST_HYSTERESIS = 2.0       # times as much, and as far off, once the integral rests
+REST_HYSTERESIS = 2.0       # times as much once the integral rests or the axis has jumped; times as far off
 REST_BAND = 5e-4            # m, rad that the axis may be off
 LANDED_BAND = 3e-3          # m, rad that an axis may be off which has jumped across its reference
+LANDED_TIME = 0.1           # s for which that one has not moved: it creeps while the integral goes on
 
 
 class ValveLaw(NamedTuple):
@@ -142,19 +143,20 @@ def rest_integral(a, e, dt, still, zone):
     if not still or dt < 0.0:
         a['resting'], a['side'], a['jumped'], a['stood'], a['anchor'] = 0, 0.0, 0, 0.0, e
         return
-    moved = abs(e - a['anchor'])
-    if moved > (REST_HYSTERESIS if a['resting'] != 0 else 1.0) * REST_TRAVEL:
+    patient = a['jumped'] != 0 or a['resting'] != 0
+    if abs(e - a['anchor']) > (REST_HYSTERESIS if patient else 1.0) * REST_TRAVEL:
         a['anchor'], a['stood'] = e, 0.0
     else:
         a['stood'] += dt
-    if abs(e) > REST_HYSTERESIS * REST_TRAVEL:
+    if abs(e) > REST_BAND:
         side = 1.0 if e > 0.0 else -1.0
         if a['side'] * side < 0.0:
             a['jumped'] = 1
         a['side'] = side
-    near = abs(e) <= (LANDED_BAND if a['jumped'] != 0 else REST_BAND)
+    landed = a['jumped'] != 0 and abs(e) <= LANDED_BAND and a['stood'] >= LANDED_TIME
+    near = abs(e) <= REST_BAND and a['stood'] >= REST_TIME
     within = zone and abs(e) <= (REST_HYSTERESIS if a['resting'] != 0 else 1.0) * REST_BAND
-    a['resting'] = 1 if near and a['stood'] >= REST_TIME or within else 0
+    a['resting'] = 1 if near or landed or within else 0
 
 
 @kernel
