@@ -2,6 +2,8 @@
 
 import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import conftest
@@ -33,6 +35,18 @@ def test_tests_that_keep_to_the_clock_are_where_they_are_looked_for():
     files = [path for path in TESTS.rglob('test_*.py') if (path.read_text().count('pytest.mark.dds')
              > path.read_text().count('pytest.mark.lockstep')) and path != Path(__file__)]
     assert len(files) > 5 and [path for path in files if not any(home in path.parents for home in homes)] == []
+
+
+def test_failures_of_a_part_are_told_in_a_line_each(tmp_path):
+    file, report = tmp_path / 'test_three.py', tmp_path / 'report.xml'
+    file.write_text('import pytest\n@pytest.fixture\ndef broken():\n    raise OSError("no disk")\n'
+                    'def test_a(): assert 1 == 2\ndef test_b(broken): pass\ndef test_c(): pass\n'
+                    '@pytest.mark.skip\ndef test_d(): pass\n')
+    subprocess.run([sys.executable, '-m', 'pytest', '-c', '/dev/null', f'--junit-xml={report}', file], check=False)
+    failures = runpy.run_path(str(ROOT / 'scripts' / 'run_tests.py'))['failures']
+    assert failures(tmp_path / 'nothing.xml') == []
+    assert failures(report) == [
+        'FAILURE test_three test_a assert 1 == 2', 'ERROR test_three test_b failed on setup with "OSError: no disk"']
 
 
 def test_examples_follow_the_printed_seed(request):

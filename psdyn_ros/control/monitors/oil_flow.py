@@ -17,7 +17,7 @@ WRONG_COMMANDS = 0.05       # s with commands for a speed that is off by as much
 GROSS = 12.0                # times that, which count as so many times that
 OFF = 1.0                   # times the speed of standstill, by which a command may be off beyond all that explains it
 SETTLING = 0.5              # s from the beginning in which nothing is judged
-LONGEST_STEP = 0.1          # s between two cycles, else the comparison begins again
+LONGEST_STEP = 0.1          # s between two states, else the comparison begins again
 
 
 class FlowCheck(Check):
@@ -63,7 +63,7 @@ class FlowCheck(Check):
         """As `Check.restart`."""
         if not self.required:
             return
-        self._last = None           # ns of the last evaluation
+        self._last = None           # s of the last state that was compared
         self._since = 0.0           # s
         self._wrong, self._worst = 0.0, -1      # s in a row with a command for another speed, and which witness
         self._time = None           # s of the last state: one that is repeated is no further evidence
@@ -73,11 +73,14 @@ class FlowCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        dt = 0.0 if self._last is None else 1e-9 * (inputs.clock - self._last)
+        # from state to state: a cycle may come without one, and the next state at the same time
+        if inputs.time == self._last:
+            return None
+        dt = 0.0 if self._last is None else inputs.time - self._last
         if not 0.0 <= dt <= LONGEST_STEP:
             self.restart()
             dt = 0.0
-        self._last, self._since = inputs.clock, self._since + dt
+        self._last, self._since = inputs.time, self._since + dt
         self._witnesses.motion[kernels.MEASURED] = inputs.positions
         off = kernels.compare_flows(self._buffer, self._law.supply, _line(inputs), inputs.pressures, inputs.command, dt)
         findings = [] if self._wrong < WRONG_COMMANDS else [self._wrong_command()]

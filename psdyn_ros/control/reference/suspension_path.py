@@ -11,6 +11,7 @@ the vertical counts a tenth: it hardly makes a load swing.
 """
 
 import numpy as np
+from scipy.linalg import solve_banded
 
 from .segments import QUINTIC
 from .swing_shaper import SOONEST, pieces, segments_at
@@ -85,17 +86,18 @@ def swings_cancel(path, suspension, modes):
     level = np.eye(3) - np.outer(suspension.down, suspension.down)
     moved = np.diff(np.concatenate(points), 2, axis=0)
     pushes = moved @ np.kron(np.eye(moved.shape[1] // 3), level)
-    t = times[1:-1] - start
-    swings = np.array([[_swing(pushes, t, share * frequency, ratio) for frequency, ratio in zip(*modes)]
+    step = times[1] - start
+    swings = np.array([[_swing(pushes, step, share * frequency, ratio) for frequency, ratio in zip(*modes)]
                        for share in DETUNED])           # (detuned, modes, steps)
     return bool((swings[..., -1].max(axis=1) <= LEFT * swings.max(axis=(1, 2))).all())
 
 
-def _swing(pushes, times, frequency, ratio):
-    """Return the amplitude (N,) of a mode under accelerations (N, k)."""
-    decay = ratio * frequency
-    phase = np.exp((decay + 1j * frequency * np.sqrt(max(1.0 - ratio * ratio, 0.0))) * times)
-    return np.linalg.norm(np.cumsum(pushes * phase[:, None], axis=0), axis=1) * np.exp(-decay * times)
+def _swing(pushes, step, frequency, ratio):
+    """Return the amplitude (N,) of a mode under accelerations (N, k) that are `step` [s] apart."""
+    # what is left of an amplitude after a step, and a push more
+    rows = np.ones((2, len(pushes)), complex)
+    rows[1] = -np.exp(-(ratio + 1j * np.sqrt(max(1.0 - ratio * ratio, 0.0))) * frequency * step)
+    return np.linalg.norm(solve_banded((1, 0), rows, pushes), axis=1)
 
 
 class _Solver:

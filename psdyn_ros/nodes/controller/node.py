@@ -55,7 +55,8 @@ from .trajectory_validation import TrajectoryChecks
 GRAPH_CHECK_PERIOD_S = 1.0          # between two checks of who else publishes
 MIN_GRAPH_CHECK_PERIOD_NS = SECOND // 20    # the same after a state that contradicts itself
 FLUSH_S = 0.01                      # between two lines of the log
-STOP_OVERTIME_NS = SECOND           # beyond the declared time of a stop, after which it is given up
+STOP_OVERTIME_NS = SECOND           # beyond the declared time of a stop, after which it is given up; the same where
+                                    # simulated time stands still for so long
 DELIVERY_S = 0.05                   # that receivers have to acknowledge the last output
 IDLE_NS = SECOND // 20              # between two cycles while simulated time stands still
 
@@ -78,7 +79,9 @@ class Controller:
         self._not_received = ''         # a note that nobody receives the commands, or ''
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
-        self._rest_deadline = None      # ns when a stop in progress is given up; None: there is none
+        # ns on the clock of ages when a stop in progress is given up; None: there is none
+        self._rest_deadline = None
+        self._rest_progress = 0, 0      # ns on that clock in a stop, and on the steady one when it was so far
         self._failing = False           # it ends because of an exception: only errors of commands count
         self._log = diagnostics.log_function(node)
         self._lines = DeferredLog(self._log)        # of the core, which must not wait for a terminal
@@ -168,7 +171,9 @@ class Controller:
         """Begin to bring the machine to rest and to its safe output; `turn` goes on with it."""
         if self._rest_deadline is None:
             now = time.monotonic_ns()
-            self._rest_deadline = now + self._setup.config.declaration.stop_time_ns + STOP_OVERTIME_NS
+            clock = self._core.inputs.at(now)
+            self._rest_deadline = clock + self._setup.config.declaration.stop_time_ns + STOP_OVERTIME_NS
+            self._rest_progress = clock, now
             self._checks.forget()
             self._core.deactivate(now)
 
@@ -181,8 +186,14 @@ class Controller:
 
     def _rests(self):
         """Whether a stop came to its end, or takes too long."""
-        return self._rest_deadline is not None and (
-            self._core.finished or time.monotonic_ns() > self._rest_deadline)
+        if self._rest_deadline is None:
+            return False
+        now = time.monotonic_ns()
+        clock = self._core.inputs.at(now)
+        if clock != self._rest_progress[0]:
+            self._rest_progress = clock, now
+        return (self._core.finished or clock > self._rest_deadline
+                or now - self._rest_progress[1] > STOP_OVERTIME_NS)
 
     def end(self, failure):
         """The node is not served any more, because of a failure or since it was asked to end."""
@@ -199,7 +210,7 @@ class Controller:
     def _stop_unserved(self):
         """Give the last outputs without the executor, hence without measurements: safe ones after a failure."""
         last = time.monotonic_ns()
-        while not self._core.finished and last < self._rest_deadline:
+        while not self._rests():
             time.sleep(self._loop.period / SECOND)
             now = time.monotonic_ns()
             self._cycle(now, (now - last) / SECOND)

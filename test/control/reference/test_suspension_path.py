@@ -130,20 +130,21 @@ def shaped_by(kind, suspension, telescope, begins=(0.0,)):
     return one.shaped_by
 
 
-def taken(samples):
+def taken(samples, modes=((W,), (0.0,))):
     """Return what the reference reports of a motion by samples, and how long it then takes [s]."""
     m = crane()[0].driven_machine
     one = ReferenceMotion(m)
-    one.shaping = SwingShaping(lambda x: ((W,), (0.0,)), ZVD, crane()[1])
+    one.shaping = SwingShaping(lambda x: modes, ZVD, crane()[1])
     one.hold(samples[0, 0])
     times = LATER * np.arange(1, len(samples))
     one.follow(Waypoints(m.coordinates, times, *samples[1:].swapaxes(0, 1)), 0.0)
     return one.shaped_by, one.end
 
 
-def test_motion_that_was_shaped_already_is_taken_as_it_is():
+@pytest.mark.parametrize('modes', [((W,), (0.0,)), ((W, 300.0), (0.0, 0.9))], ids=['', 'and one that dies out'])
+def test_motion_that_was_shaped_already_is_taken_as_it_is(modes):
     samples = followed((0.4, 0.1, -0.1, 0.3), crane()[1])
-    said, end = taken(samples)
+    said, end = taken(samples, modes)
     assert said == 'nothing: its own swings cancel each other'
     assert end == pytest.approx(LATER * (len(samples) - 1))
 

@@ -18,6 +18,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from support.nodes import still_machine  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
 from test_valve_nodes import ON_VALVES, oil_at_rest, telemetry  # noqa: E402
@@ -319,15 +320,19 @@ def test_commands_that_nobody_receives_are_a_warning_that_names_the_topics(manag
     m.graph.until(lambda: m.commands)
 
 
+# a stop takes as long as simulated time does
 @pytest.mark.dds
 @pytest.mark.lockstep
-def test_deactivation_in_motion_ends_in_the_safe_output_then_in_silence(managed):
+@pytest.mark.parametrize('pause', [still_machine.PAUSE, pytest.param(0.01, marks=pytest.mark.long)])
+def test_deactivation_in_motion_ends_in_the_safe_output_then_in_silence(managed, monkeypatch, pause):
     m = managed
     m.held()
     m.follow(m.crane.actuators, (m.crane.initial_position + [0.0, 0.0, 0.0, 0.01]).tolist(), 2)
     m.moves()
     m.graph.provoke()
+    monkeypatch.setattr(still_machine, 'PAUSE', pause)
     assert m.change('deactivate') and m.lifecycle == 'inactive'
+    assert 'did not come to its end' not in m.graph.said('controller')
     assert_ended_safely(m)
     # states go on coming, some of them while the node forgets what it listened with
     for _ in range(3):
