@@ -95,6 +95,11 @@ class PassiveStates:
         """(passive,) rad/s, m/s, in use."""
         return self._state[1].copy()
 
+    @property
+    def observed(self):
+        """Views of position, rate and acceleration, (3, driven) and (3, passive), as of the last `observe`."""
+        return self._before, self._state
+
     def on_oil(self, friction):
         """Let a load that is assumed to be at rest give way to accelerations, as it does, since oil resists its swing.
 
