@@ -114,6 +114,14 @@ def test_released_swing_halves_on_valves(wrong):
     assert outcome.largest(1) < np.radians(0.5 * RELEASED)
 
 
+@pytest.mark.parametrize('angle', thorough([(RELEASED, 0.0), (0.0, RELEASED)], 1))
+def test_released_swing_that_nobody_measures_halves_on_valves(angle):
+    """By the pressures alone."""
+    outcome = run(Case(seconds=6.0, released=angle, damped=True, late=LATER, source='estimated'))
+    assert outcome.sound and outcome.largest(0) < np.radians(1.01 * RELEASED)
+    assert outcome.largest(1) < np.radians(0.5 * RELEASED)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize('joint', ['tip_pitch', 'tip_roll'])
 def test_grapple_of_the_forwarder_loses_its_swing_on_valves(joint):
