@@ -78,7 +78,8 @@ class ControlLaw:
         if self.load.passive is not None:
             self.reference.shaping = SwingShaping(self.load.passive.modes, swing_shaper, Suspension(whole))
             if passive_states != RESTING:
-                self.reference.damping = SwingDamping(self.load.passive.swing_terms, manipulator.dof)
+                self.reference.damping = SwingDamping(self.load.passive.swing_terms, manipulator.dof,
+                                                      len(self.load.passive.joints))
         self.desired = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self.force_residuals = np.zeros(len(manipulator.actuators))
@@ -143,15 +144,15 @@ class ControlLaw:
         self.load.passive.observe(t, x, xd, passive, efforts)
         damping = self.reference.damping
         if damping is not None and damping.declared and command is not None and self.desired is not None:
-            self._damp_swing(damping, t, x, xd)
+            self._damp_swing(damping, t)
 
-    def _damp_swing(self, damping, t, x, xd):
+    def _damp_swing(self, damping, t):
         known, problem = self.load.passive, self.load.passive.problem
         if not problem and known.needs_measurements and known.silent(t):
             problem = f'{", ".join(known.silent(t))} not measured'
         if not problem and self.reference.shaped:
             problem = 'a shaped trajectory'
-        damping.advance(t, (x, xd), (known.position, known.rate), self.desired - damping.motion, problem)
+        damping.advance(t, *known.observed, self.desired - damping.motion, problem)
 
     def applied_efforts(self, command, x, xd):
         """Return the efforts (dof,) on the coordinates that actuators give at x, xd, less friction; None: not known."""

@@ -16,7 +16,7 @@ from .passive_imu import PassiveImu
 
 SOURCES = MEASURED, ESTIMATED, RESTING = 'measured', 'estimated', 'hanging'
 BANDWIDTH = 3.0         # rad/s of corrections of an estimate by what is measured
-FORCE_RATE = 2.0        # 1/s of corrections of its position by the forces that the driven joints take; a constant error
+FORCE_RATE = 4.0        # 1/s of corrections of its position by the forces that the driven joints take; a constant error
                         # of these forces, as of friction, moves the rate and not the position
 ACCELERATION_ERROR = 0.05   # m/s^2, rad/s^2, of driven joints as measured
 LOAD_ERROR = 0.1        # share of the load of an axis on oil by which its force may be wrong
@@ -94,6 +94,11 @@ class PassiveStates:
     def rate(self):
         """(passive,) rad/s, m/s, in use."""
         return self._state[1].copy()
+
+    @property
+    def observed(self):
+        """Views of position, rate and acceleration, (3, driven) and (3, passive), as of the last `observe`."""
+        return self._before, self._state
 
     def on_oil(self, friction):
         """Let a load that is assumed to be at rest give way to accelerations, as it does, since oil resists its swing.

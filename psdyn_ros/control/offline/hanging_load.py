@@ -75,27 +75,28 @@ class HangingLoad:
         within = (reached <= limits.upper).all() and (reached >= limits.lower).all()
         return found if within else of_joints.curve
 
-    def motion(self, curve: Curve, step: float) -> tuple[Array, Array, Array, Array, Array]:
-        """Return (time (N,), x, xd, xdd, f (N, dof) each) of all coordinates; the load rests at first.
+    def motion(self, curve: Curve, step: float) -> tuple[Array, Array, Array]:
+        """Return (time (N,), states (4, N, dof), those half way (4, N - 1, dof)); the load rests at first.
 
-        f: efforts on the driven coordinates, zero on the others.
+        States are x, xd, xdd, f of all coordinates; f: efforts on the driven ones, zero on the others.
         """
         time = np.linspace(curve.start, curve.end, max(int(np.ceil((curve.end - curve.start) / step)), 2) + 1)
         free = np.stack([self._passive.resting(curve.sample(curve.start)[0].copy())[~self.driven],
                          np.zeros((~self.driven).sum())])
-        rows = []
+        rows, middle = [], []
         h = time[1] - time[0]
         for t in time:
             row = self._state(curve, t, free)
             rows.append(row)
             k1 = self._rates(row)
             k2 = self._rates(self._state(curve, t + 0.5 * h, free + 0.5 * h * k1))
-            k3 = self._rates(self._state(curve, t + 0.5 * h, free + 0.5 * h * k2))
+            middle.append(self._state(curve, t + 0.5 * h, free + 0.5 * h * k2))
+            k3 = self._rates(middle[-1])
             k4 = self._rates(self._state(curve, t + h, free + h * k3))
             free = free + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
-        x, xd, xdd, f = np.moveaxis(np.array(rows), 1, 0)
-        xd[-1, self.driven] = 0.0       # but for the rounding of the curve
-        return time - time[0], x, xd, xdd, f
+        states = np.moveaxis(np.array(rows), 1, 0)
+        states[1, -1, self.driven] = 0.0        # but for the rounding of the curve
+        return time - time[0], states, np.moveaxis(np.array(middle[:-1]), 1, 0)
 
     def swing_left(self, x: Array, xd: Array) -> Array:
         """Return the amplitude (passive,) of small swings at a state x (nx,), xd (dof,), the driven joints at rest."""

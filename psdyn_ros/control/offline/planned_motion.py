@@ -140,10 +140,10 @@ def _sampled(timing: Any, curve: Any, slow: float, step: float) -> tuple[Array, 
 def _shaped(m: Manipulator, hanging: HangingLoad, rows: tuple[Array, ...], limits: PathLimits,
             jerk: Array) -> PlannedMotion:
     """Return the motion of (time, x, xd, xdd) of the driven joints with what hangs from them, shaped."""
-    time, x, xd, xdd, f = hanging.motion(hanging.shaped(*rows), float(rows[0][1]))
-    d = hanging.driven
-    found = _motion(m.driven_machine, (time, *(np.ascontiguousarray(one[:, d]) for one in (x, xd, xdd))), limits, jerk,
-                    np.ascontiguousarray(f[:, d]))
+    time, states, middle = hanging.motion(hanging.shaped(*rows), float(rows[0][1]))
+    d, (x, xd, *_) = hanging.driven, states
+    *driven, f = np.ascontiguousarray(states[:, :, d])
+    found = _motion(m.driven_machine, (time, *driven), limits, jerk, (f, middle[1][:, d], middle[3][:, d]))
     names = tuple(np.array(m.coordinates)[~d])
     units = tuple(np.array(m.axes['x'].units)[~d])
     return replace(found, passive=x[:, ~d], swing_left=hanging.swing_left(x[-1], xd[-1]),
@@ -173,17 +173,21 @@ def _drive(limits: PathLimits, xd: Array, f: Array) -> tuple[Array, Array]:
 
 
 def _motion(m: Manipulator, rows: tuple[Array, ...], limits: PathLimits, jerk: Array,
-            f: Array | None = None) -> PlannedMotion:
-    """Return the motion of (time, x, xd, xdd) with efforts f; None: those of inverse dynamics."""
+            efforts: tuple[Array, Array, Array] | None = None) -> PlannedMotion:
+    """Return the motion of (time, x, xd, xdd), with efforts, flow and their limits also looked at half way.
+
+    efforts: f (N, actuators), xd and f half way to the next instant (N - 1, actuators); None: by inverse dynamics.
+    """
     time, x, xd, xdd = rows
     curve = quintic_curve(time, x, xd, xdd)
-    effort, flow = np.zeros((2, len(time)))
-    if f is None:
-        f = m.generalized_forces(x, xd, xdd)
+    if efforts is None:
         middle = curve.rows(np.arange(len(time) - 1), np.full(len(time) - 1, 0.5))
         x_m, xd_m, xdd_m = (np.ascontiguousarray(one) for one in middle)
-        effort[1:], flow[1:] = _drive(limits, xd_m, m.generalized_forces(x_m, xd_m, xdd_m))
-    effort, flow = np.maximum((effort, flow), _drive(limits, xd, f))
+        efforts = m.generalized_forces(x, xd, xdd), xd_m, m.generalized_forces(x_m, xd_m, xdd_m)
+    f, xd_m, f_m = efforts
+    effort, flow = _drive(limits, xd, f)
+    used, given = _drive(limits, xd_m, f_m)
+    effort[1:], flow[1:] = np.maximum(effort[1:], used), np.maximum(flow[1:], given)
     with np.errstate(invalid='ignore', divide='ignore'):
         speed, acceleration, third = _largest(curve)
         use = np.column_stack([(speed / limits.velocity).max(axis=1),

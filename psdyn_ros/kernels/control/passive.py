@@ -1,10 +1,12 @@
-"""Passive coordinates beside driven ones: the efforts of driven coordinates, and the motion of the passive ones.
+"""Passive coordinates beside driven ones: efforts of driven coordinates, motion of passive ones, damping of a swing.
 
 Collocated partial feedback linearisation (M. W. Spong, "Partial feedback linearization of underactuated mechanical
 systems", IROS 1994): the efforts that give the driven coordinates their accelerations while the passive ones move
 freely are those of hybrid dynamics.  They depend on position and rate of the passive coordinates, which are measured or
-estimated here, from the measured motion of the driven ones.
+estimated here, from the measured motion of the driven ones.  How driven axes deviate from their reference to damp a
+swing: `control/reference/swing_damping.py`.
 """
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,18 @@ INT = np.dtype('i8')
 DIFFERENCE_STEP = 1e-5      # of a passive coordinate, for the stiffness of a hanging load [m, rad]
 LONGEST_STEP = 0.3          # of a passive coordinate in one iteration towards rest [m, rad]
 MIN_RANK_RATIO = 1e-12      # of a diagonal of R against the largest: below it a load does not hang
+RETURN = 0.25           # rate of the return from a deviation, as a share of the lowest frequency of the swing
+BEGINS, ENDS = 0.01, 0.003      # rad, m of the swing from which damping acts, and below which it rests again
+RAMP = 0.2              # s in which it sets in
+SHARE = 0.5             # of the acceleration that a reference may have
+LOOK = 0.5              # s that the reference goes on as it does, in the distance from the limits
+BRAKING = 0.5           # share of the acceleration with which a deviation ends before its bound
+BRAKING_TIME = 0.05     # s
+MARGIN = 0.95           # share of the declared deviation at which it ends
+MIN_STEP_S = 1e-4       # s of a step, in its change of the acceleration
+ENDED = 2e-5            # m, m/s, rad, rad/s of a deviation that is over
+DEVIATION, ACCELERATION, JERK, SPEED, UPPER, LOWER = range(6)       # rows of the limits of a deviation
+GAIN, FREQUENCY, SWING = range(3)       # of the state of a deviation
 
 
 class Passive(NamedTuple):
@@ -243,3 +257,155 @@ def settle_passive(hanging, x, iterations):
                 return NON_FINITE
             z[0, j] -= min(max(step, -LONGEST_STEP), LONGEST_STEP)
     return OK
+
+
+class Deviation(NamedTuple):
+    """Deviation of n driven axes that damps the swing of p passive joints, linearised at rest."""
+
+    motion: np.ndarray      # (3, n) position, rate and acceleration of the deviation
+    limits: np.ndarray      # (6, n) of it, and of reference and deviation together
+    x: np.ndarray           # (n,) position of the driven joints that the swing is linearised at
+    rest: np.ndarray        # (p,) position of the passive joints there
+    slope: np.ndarray       # (p, n) by which rest moves with the driven joints
+    coupling: np.ndarray    # (p, n) of the accelerations of the driven joints in the swing
+    feedback: np.ndarray    # (n, p) accelerations of the deviation by rates of the swing
+    rate: np.ndarray        # (p,) scratch: of the swing
+    asked: np.ndarray       # (4, n) scratch: accelerations, least and largest of them, coupled rates of the swing
+    state: np.ndarray       # (3,) share of the feedback in use; lowest frequency [rad/s] and size [rad, m] of the swing
+
+
+def make_deviation(n, p):
+    """Return the buffer of `Deviation` of n axes and p passive joints."""
+    return pack(Deviation(np.zeros((3, n)), np.zeros((6, n)), np.zeros(n), np.zeros(p), np.zeros((p, n)),
+                          np.zeros((p, n)), np.zeros((n, p)), np.zeros(p), np.zeros((4, n)), np.array((0.0, 1.0, 0.0))))
+
+
+@kernel
+def bind_deviation(buffer):
+    """Return the `Deviation` of a buffer."""
+    return Deviation(matrix(buffer, 0)[0], matrix(buffer, 1)[0], records(buffer, 2, FLOAT)[0],
+                     records(buffer, 3, FLOAT)[0], matrix(buffer, 4)[0], matrix(buffer, 5)[0], matrix(buffer, 6)[0],
+                     records(buffer, 7, FLOAT)[0], matrix(buffer, 8)[0], records(buffer, 9, FLOAT)[0])
+
+
+@entry
+def add_deviation(deviation, h, sample):
+    """Add the deviation, h [s] after its last step, to position, velocity and acceleration of a sample (3, n)."""
+    d = bind_deviation(deviation).motion
+    for i in range(sample.shape[1]):
+        sample[0, i] += d[0, i] + h * (d[1, i] + 0.5 * h * d[2, i])
+        sample[1, i] += d[1, i] + h * d[2, i]
+        sample[2, i] += d[2, i]
+
+
+@entry
+def damp_swing(deviation, dt, driven, passive, nominal, damps, allowed):
+    """Take a step of the deviation, dt [s] after the last one; return whether there is a deviation.
+
+    driven, passive  position and rate, or more rows, of the n driven and p passive joints
+    nominal          (3, n) reference without a deviation
+    damps            whether it is to act on the swing
+    allowed          whether there may be a deviation; otherwise its motion ends soon, wherever it is
+    """
+    d = bind_deviation(deviation)
+    s = d.state
+    s[SWING] = swing_size(d, driven, passive)
+    acts = damps and s[SWING] > (ENDS if s[GAIN] > 0.0 else BEGINS)
+    s[GAIN] = min(1.0, s[GAIN] + dt / RAMP) if acts else 0.0
+    if s[GAIN] == 0.0 and not largest(d.motion) > 0.0:
+        return False
+    ask_damping(d, nominal)
+    for i in range(d.motion.shape[1]):
+        move_deviation(d, i, dt, nominal, allowed)
+    if s[GAIN] == 0.0 and largest(d.motion) < ENDED:
+        for row in range(3):
+            for i in range(d.motion.shape[1]):
+                d.motion[row, i] = 0.0
+        return False
+    return True
+
+
+@kernel
+def largest(motion):
+    """Return the largest magnitude in an array of two dimensions."""
+    most = 0.0
+    for row in range(motion.shape[0]):
+        for i in range(motion.shape[1]):
+            most = max(most, abs(motion[row, i]))
+    return most
+
+
+@kernel
+def swing_size(d, driven, passive):
+    """Write the rates of the swing; return its size [rad, m], the largest of a joint as its energy has it."""
+    most = 0.0
+    for j in range(d.rest.shape[0]):
+        off, rate = passive[0, j] - d.rest[j], passive[1, j]
+        for i in range(d.x.shape[0]):
+            off -= d.slope[j, i] * (driven[0, i] - d.x[i])
+            rate -= d.slope[j, i] * driven[1, i]
+        d.rate[j] = rate
+        most = max(most, off * off + (rate / d.state[FREQUENCY])**2)
+    return math.sqrt(most)
+
+
+@kernel
+def ask_damping(d, nominal):
+    """Write the accelerations that damp the swing, and their bounds, into `asked`."""
+    u, low, high, coupled = d.asked[0], d.asked[1], d.asked[2], d.asked[3]
+    for i in range(u.shape[0]):
+        acceleration, most = d.limits[ACCELERATION, i], largest_acceleration(d, i)
+        low[i] = -min(max(acceleration + nominal[2, i], 0.0), most)
+        high[i] = min(max(acceleration - nominal[2, i], 0.0), most)
+        u[i] = coupled[i] = 0.0
+        for j in range(d.rate.shape[0]):
+            u[i] += d.feedback[i, j] * d.rate[j]
+            coupled[i] += d.coupling[j, i] * d.rate[j]
+        u[i] *= d.state[GAIN]
+    bound_feedback(u, low, high, coupled)
+
+
+@kernel
+def largest_acceleration(d, i):
+    """Return the largest acceleration of the deviation of axis i."""
+    return min(SHARE * d.limits[ACCELERATION, i], d.limits[DEVIATION, i] * d.state[FREQUENCY]**2)
+
+
+@kernel
+def bound_feedback(u, low, high, coupled):
+    """Move u (n,) within bounds that have zero between them; the power u . coupled stays not negative.
+
+    Axes that take out the energy of others, which are at their bound, are left out.
+    """
+    power = 0.0
+    for i in range(u.shape[0]):
+        u[i] = min(max(u[i], low[i]), high[i])
+        power += u[i] * coupled[i]
+    if power < 0.0:
+        for i in range(u.shape[0]):
+            if u[i] * coupled[i] < 0.0:
+                u[i] = 0.0
+
+
+@kernel
+def move_deviation(d, i, dt, nominal, allowed):
+    """Take a step of the deviation of axis i: by what is asked, with a return, within its limits."""
+    x, v, a, most = d.motion[0, i], d.motion[1, i], d.motion[2, i], largest_acceleration(d, i)
+    if allowed:
+        w = RETURN * d.state[FREQUENCY]
+        wish = min(max(d.asked[0, i] - w * (2.0 * v + w * x), d.asked[1, i]), d.asked[2, i])
+    else:
+        wish = -v / BRAKING_TIME
+    ahead, room = nominal[0, i] + LOOK * nominal[1, i], MARGIN * d.limits[DEVIATION, i]
+    above = min(max(d.limits[UPPER, i] - max(ahead, nominal[0, i]), 0.0), room)
+    below = min(max(min(ahead, nominal[0, i]) - d.limits[LOWER, i], 0.0), room)
+    brake, speed = 2.0 * BRAKING * most, d.limits[SPEED, i]
+    fastest = min(math.sqrt(brake * max(above - x, 0.0)), max(speed - nominal[1, i], 0.0))
+    slowest = -min(math.sqrt(brake * max(below + x, 0.0)), max(speed + nominal[1, i], 0.0))
+    wish = min(max(wish, (slowest - v) / BRAKING_TIME), (fastest - v) / BRAKING_TIME)
+    wish = min(max(wish, -most), most)
+    step = d.limits[JERK, i] * max(dt, MIN_STEP_S)
+    a += min(max(wish - a, -step), step)
+    d.motion[0, i] = x + dt * (v + 0.5 * dt * a)
+    d.motion[1, i] = v + dt * a
+    d.motion[2, i] = a

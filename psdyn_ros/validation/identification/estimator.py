@@ -31,6 +31,9 @@ EFFORT_OFFSET = 5e-3            # of the efforts, where they are measured as suc
 AS_BELIEVED, EXACT = 1.0, 0.003     # share of their believed errors that sensors have
 CERTAIN = 10.0                  # logarithm of the evidence for exact sensors against others, from which they are that
 CORRELATED = 60.0            # equations that share a filter, or an error of the pose
+# weight of equations of joints without an effort: they hold for any multiple of what hangs, and with noise of strokes a
+# small multiple leaves least, so the others must say which
+PASSIVE_WEIGHT = 1e-3
 FEWEST_GROUPS = 8               # with less there are no standard errors
 
 
@@ -127,7 +130,9 @@ class System:
         self.sigma = np.array([
             _left(np.vstack([group.triangles[coordinate][:, real] for group in groups]), many, force)
             for coordinate, (many, force) in enumerate(zip(rows, power))])
-        self.weights = np.where(rows > 0, 1.0 / (self.sigma ** 2 * CORRELATED), 0.0)
+        manipulator = evidence.regressor.manipulator
+        counts = np.where(np.isin(manipulator.coordinates, manipulator.passive_joints), PASSIVE_WEIGHT, 1.0)
+        self.weights = np.where(rows > 0, counts / (self.sigma ** 2 * CORRELATED), 0.0)
         self.parts = np.array([np.einsum('c,cpq->pq', self.weights, _grams(group)) for group in groups])
         self.parts = self.parts.reshape(len(groups), count + 1, count + 1)
         self.total = self.parts.sum(axis=0)

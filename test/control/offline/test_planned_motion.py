@@ -13,6 +13,7 @@ from support.paths import CONFIG, ROOT
 
 from psdyn_ros import StateError
 from psdyn_ros.control import ClosedLoop, ControllerConfig, State, assemble, follow, limits_of, plan_motion
+from psdyn_ros.control.offline.hanging_load import HangingLoad
 from psdyn_ros.control.offline.planned_motion import LIMITS
 from psdyn_ros.control.offline.time_optimal import opening_loss, path_curve
 from psdyn_ros.control.offline.way_file import reached
@@ -82,6 +83,24 @@ def test_efforts_with_a_hanging_load_are_those_of_forward_dynamics():
     assert error[:, driven].max() < 1e-4 * np.abs(xdd[:, driven]).max()
     # the spline through positions of the load smooths a kink of its acceleration
     assert error[:, passive].max() < 1e-2 * np.abs(xdd[:, passive]).max()
+
+
+def test_efforts_with_a_hanging_load_are_also_looked_at_half_way():
+    """Instants far apart, and little torque for the slew; beside the swing by steps of a quarter."""
+    c, free, _ = hanging(ZVD)
+    m = c.machine
+    limits = limits_of(m, acceleration=c.declaration.acceleration, share=SHARE)
+    upper = limits.upper.copy()
+    upper[0] = 0.2 * np.abs(free.f[:, 0]).max()
+    motion = plan_motion(m, free.x[[0, -1]], replace(limits, lower=-upper, upper=upper), jerk=c.declaration.jerk,
+                         step=0.1)
+    curve = quintic_curve(motion.time, motion.x, motion.xd, motion.xdd)
+    states = HangingLoad(m).motion(curve, 0.25 * motion.time[1])[1]
+    used = (np.abs(states[3][:, :4]) / upper).max(axis=1)
+    at_instants, half_way = used[::4], np.append(0.0, used[2::4])
+    assert (half_way > 1.03 * at_instants).sum() > 3
+    np.testing.assert_allclose(motion.use[:, 3], np.maximum(at_instants, half_way), rtol=0.01)
+    assert 0.9 < used.max() <= 1.0
 
 
 def test_line_of_the_suspension_stays_one_and_a_controller_takes_it_as_it_is():

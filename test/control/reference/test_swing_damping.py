@@ -13,7 +13,9 @@ from psdyn_ros.api.load import load
 from psdyn_ros.control import ControllerConfig, State, assemble
 from psdyn_ros.control.closed_loop import ClosedLoop
 from psdyn_ros.control.laws.payload_model import LoadModel
-from psdyn_ros.control.reference.swing_damping import bounded_feedback, damping_feedback
+from psdyn_ros.control.reference.swing_damping import SwingDamping, SwingTerms, damping_feedback
+from psdyn_ros.kernels.control import passive as kernels
+from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
@@ -25,6 +27,12 @@ DRIVEN, PASSIVE = slice(0, 4), slice(4, 6)
 RELEASED = 10.0         # degrees
 LATE = 3                # cycles of 2 ms
 CORNERS = tuple(product((0.8, 1.2), (0.8, 1.2), (0.5, 2.0)))    # mass of the load, length of the rope, friction
+
+
+@entry
+def bounded(u, low, high, coupled):
+    """Call `bound_feedback`, which is inlined, from Python."""
+    kernels.bound_feedback(u, low, high, coupled)
 
 
 @cache
@@ -106,6 +114,14 @@ def test_released_swing_halves_on_valves(wrong):
     assert outcome.largest(1) < np.radians(0.5 * RELEASED)
 
 
+@pytest.mark.parametrize('angle', thorough([(RELEASED, 0.0), (0.0, RELEASED)], 1))
+def test_released_swing_that_nobody_measures_halves_on_valves(angle):
+    """By the pressures alone."""
+    outcome = run(Case(seconds=6.0, released=angle, damped=True, late=LATER, source='estimated'))
+    assert outcome.sound and outcome.largest(0) < np.radians(1.01 * RELEASED)
+    assert outcome.largest(1) < np.radians(0.5 * RELEASED)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize('joint', ['tip_pitch', 'tip_roll'])
 def test_grapple_of_the_forwarder_loses_its_swing_on_valves(joint):
@@ -161,8 +177,9 @@ def test_feedback_takes_energy_out_of_every_swing():
         rate = rng.standard_normal(2)
         u, coupled = feedback @ rate, terms.coupling.T @ rate
         assert u @ coupled > 0.0
-        bound = rng.uniform(0.0, 0.5, (2, 4)) * np.abs(u)
-        assert bounded_feedback(u, -bound[0], bound[1], coupled) @ coupled >= 0.0
+        low, high = rng.uniform(0.0, 0.5, (2, 4)) * np.abs(u) * ((-1.0,), (1.0,))
+        bounded(u, low, high, coupled)
+        assert u @ coupled >= 0.0 and (low <= u).all() and (u <= high).all()
 
 
 def test_coupling_is_the_acceleration_of_the_swing():
@@ -177,3 +194,74 @@ def test_coupling_is_the_acceleration_of_the_swing():
                                efforts=dict.fromkeys(names[PASSIVE], 0.0)).accelerations
     swing = motion[PASSIVE] - terms.slope @ u
     np.testing.assert_allclose(terms.inertia @ swing, -terms.coupling @ u, rtol=1e-3, atol=0.5)
+
+
+class Twin:
+    """A step of the deviation in NumPy, by the same constants; limits as of `SwingDamping.limit`."""
+
+    def __init__(self, terms, limits):
+        self.s, self.limits, self.motion, self.gain = terms, limits, np.zeros((3, len(terms.x))), 0.0
+        self.feedback, self.w = damping_feedback(terms, 0.3, limits[0]**2)
+
+    def advance(self, dt, driven, passive, nominal, damps, allowed):
+        k, s = kernels, self.s
+        deviation, acceleration, jerk, speed, upper, lower = self.limits
+        rate = passive[1] - s.slope @ driven[1]
+        off = passive[0] - s.rest - s.slope @ (driven[0] - s.x)
+        self.swing = np.sqrt(np.max(off**2 + (rate / self.w)**2))
+        acts = damps and self.swing > (k.ENDS if self.gain > 0.0 else k.BEGINS)
+        self.gain = min(1.0, self.gain + dt / k.RAMP) if acts else 0.0
+        x, v, a = self.motion
+        most, w = np.minimum(k.SHARE * acceleration, deviation * self.w**2), k.RETURN * self.w
+        low = -np.clip(acceleration + nominal[2], 0.0, most)
+        high = np.clip(acceleration - nominal[2], 0.0, most)
+        u, coupled = np.clip(self.gain * (self.feedback @ rate), low, high), s.coupling.T @ rate
+        if u @ coupled < 0.0:
+            u[u * coupled < 0.0] = 0.0
+        wish = np.clip(u - w * (2.0 * v + w * x), low, high) if allowed else -v / k.BRAKING_TIME
+        ahead = nominal[0] + k.LOOK * nominal[1]
+        above = np.clip(upper - np.maximum(ahead, nominal[0]), 0.0, k.MARGIN * deviation)
+        below = np.clip(np.minimum(ahead, nominal[0]) - lower, 0.0, k.MARGIN * deviation)
+        brake = 2.0 * k.BRAKING * most
+        fastest = np.minimum(np.sqrt(brake * np.maximum(above - x, 0.0)), np.maximum(speed - nominal[1], 0.0))
+        slowest = -np.minimum(np.sqrt(brake * np.maximum(below + x, 0.0)), np.maximum(speed + nominal[1], 0.0))
+        wish = np.clip(np.clip(wish, (slowest - v) / k.BRAKING_TIME, (fastest - v) / k.BRAKING_TIME), -most, most)
+        step = jerk * max(dt, k.MIN_STEP_S)
+        a += np.clip(wish - a, -step, step)
+        x += dt * (v + 0.5 * dt * a)
+        v += dt * a
+        if self.gain == 0.0 and np.abs(self.motion).max() < k.ENDED:
+            self.motion[:] = 0.0
+
+
+def test_kernel_takes_the_steps_of_its_numpy_twin():
+    rng, dt, n, p = np.random.default_rng(1), 0.005, 4, 2
+    inertia, stiffness = np.diag((600.0, 700.0)), np.array(((4e3, 300.0), (300.0, 5e3)))
+    terms = SwingTerms(rng.normal(size=n), rng.normal(size=p), rng.normal(size=(p, n)), 500.0 * rng.normal(size=(p, n)),
+                       inertia, stiffness)
+    limits = np.array((np.full(n, 0.05), np.full(n, 0.6), np.full(n, 6.0), np.full(n, 0.15), terms.x + 0.04,
+                       terms.x - 0.3))
+    limits[0, 2] = 0.0          # an axis that may not deviate
+    twin, damping = Twin(terms, limits), SwingDamping(lambda x: terms, n, p)
+    damping.limit(*limits)
+    ended = 0
+    for step in range(5000):
+        t = step * dt
+        size = 0.15 if step < 800 else 0.0
+        swing = size * np.array((np.sin(2.6 * t), 2.6 * np.cos(2.6 * t)))[:, None] * (1.0, -0.7)
+        driven = np.array((terms.x + 0.02 * np.sin(t), np.full(n, 0.02 * np.cos(t))))
+        passive = np.array((terms.rest + terms.slope @ (driven[0] - terms.x), terms.slope @ driven[1])) + swing
+        nominal = np.array((driven[0], driven[1], np.full(n, -0.02 * np.sin(t))))
+        if step == 600:
+            damping.stay()
+        if step == 680:
+            damping.allow()
+        damping.advance(t, driven, passive, nominal)
+        allowed = not 600 <= step < 680
+        twin.advance(dt if step else 0.0, driven, passive, nominal, allowed, allowed)
+        np.testing.assert_allclose(damping.motion, twin.motion, rtol=1e-9, atol=1e-13)
+        assert damping.swing == pytest.approx(twin.swing, abs=1e-12) and damping.active == (
+            twin.gain > 0.0 or twin.motion.any())
+        ended += step > 800 and not damping.active
+    assert ended        # it was active, braked, went on, and came to its end
+    assert np.abs(damping.motion).max() == 0.0
