@@ -106,6 +106,11 @@ class BaseUnknowns:
     base: np.ndarray
     scale: np.ndarray
 
+    @property
+    def starts(self):
+        """(1, P) values of eta from which the minimum is looked for: all is linear."""
+        return np.zeros((1, len(self.base)))
+
     def values(self, eta):
         """Return (P,) of the columns."""
         return self.base + self.scale * eta

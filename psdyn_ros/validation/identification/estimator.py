@@ -22,6 +22,7 @@ from .regressor import COUNT
 
 STEPS, HALVINGS = 60, 30        # most Gauss-Newton steps, and halvings of one
 CONVERGED = 1e-5                # standard deviations
+FIRST_MASS = 0.01               # standard deviations, of a payload at the start
 FAINTEST = 3e-4                 # of the efforts, below which no force is known
 EXACTLY = 1e-3                  # of the efforts, to which a model at most describes a machine, its filter and sampling
 WIDE = 1e3                      # factor of a scale that stands for no belief at all
@@ -51,6 +52,17 @@ class Unknowns:
     declared: np.ndarray
     base: np.ndarray
     scale: np.ndarray
+
+    @property
+    def starts(self):
+        """(n, P) values of eta from which a minimum is looked for.
+
+        Mass and centre of mass of a payload enter as a product, so there is a minimum on each side of zero mass.
+        """
+        signed = [COUNT * k for k, body in enumerate(self.bodies) if body.signed]
+        starts = np.zeros((3, len(self.base)))
+        starts[1, signed], starts[2, signed] = FIRST_MASS, -FIRST_MASS
+        return starts if signed else starts[:1]
 
     def values(self, eta):
         """Return (P,) of the columns."""
@@ -150,7 +162,8 @@ class System:
     def _fit(self, unknown, share, start):
         """(eta, logarithm of the evidence) where sensors have this share of their believed errors."""
         belief = self._belief(share)
-        eta, cost = self._minimum(unknown, belief, start)
+        starts = unknown.starts if start is None else [start]
+        eta, cost = min((self._minimum(unknown, belief, one) for one in starts), key=lambda found: found[1])
         J = unknown.jacobian(eta)
         A = J.T @ self.total[:-1, :-1] @ J + np.diag(belief)
         return eta, -cost - 0.5 * np.linalg.slogdet(A / np.sqrt(np.outer(belief, belief)))[1]
@@ -160,14 +173,14 @@ class System:
         return np.where(self.sensors[:-1], share ** -2.0, 1.0)
 
     def _minimum(self, unknown, belief, start):
-        """(eta, cost) by Gauss and Newton's steps, halved where they go too far."""
+        """(eta, cost) by Gauss and Newton's steps from a start, halved where they go too far."""
         H, g = self.total[:-1, :-1], self.total[:-1, -1]
 
         def cost(eta):
             theta = unknown.values(eta)
             return 0.5 * theta @ H @ theta - g @ theta + 0.5 * eta @ (belief * eta)
 
-        eta = np.zeros(len(g)) if start is None else np.array(start)
+        eta = np.array(start)
         now = cost(eta)
         for _ in range(STEPS):
             J = unknown.jacobian(eta)

@@ -19,6 +19,7 @@ from psdyn_ros.control import ClosedLoop, ControllerConfig, Waypoints, assemble
 from psdyn_ros.model.errors import ActuationError, UnknownNameError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.sensors import read_sensors
+from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
 from psdyn_ros.simulation.sensors.kinds import channels_of
 from psdyn_ros.simulation.sensors.plant_sensors import PlantSensors
@@ -377,28 +378,33 @@ def test_unusable_input_exits_with_two(tmp_path):
     assert done.returncode == 2 and 'does not exist' in done.stderr and 'Traceback' not in done.stderr
 
 
-def test_payload_of_a_hanging_load_is_found_by_its_weight_and_swing(tmp_path):
-    c = ControllerConfig.from_files(find_machine('loader_crane'), safety=find_config('loader_crane_safety.yaml'),
+@pytest.mark.parametrize('valves', [False, True])
+def test_payload_of_a_hanging_load_is_found_by_its_weight_and_swing(valves, tmp_path):
+    oil = find_config('loader_crane_hydraulics.yaml') if valves else None
+    c = ControllerConfig.from_files(find_machine('loader_crane'), oil, safety=find_config('loader_crane_safety.yaml'),
                                     swing_shaper='none', swing_damping=0.0)
     loaded = c.machine.with_payload('load', 50.0, (0.0, 0.0, -0.2), 4.0 * np.eye(3))
-    plant = Plant(loaded, period=c.period)
+    plant = HydraulicPlant(loaded, c.hydraulics, period=c.period) if valves else Plant(loaded, period=c.period)
+    cylinders = tuple(c.hydraulics.cylinders) if valves else ()
     loop = ClosedLoop(assemble(c), plant).start()
     places = c.machine.initial_position[:4] + [[0.0] * 4, [0.3, 0.08, 0.0, 0.2], [0.0, -0.05, 0.1, 0.0],
-                                               [-0.3, 0.05, -0.1, 0.3], [0.0, 0.0, 0.05, 0.0]]
-    loop.send(Waypoints(c.machine.actuators, 3.0 * np.arange(5), places))
+                                               [-0.3, 0.05, -0.1, 0.3], [0.0, 0.0, 0.05, 0.0],
+                                               [0.4, 0.08, 0.0, 0.2], [0.0, 0.0, 0.1, 0.0],
+                                               [-0.4, 0.08, 0.0, 0.3], [0.0, 0.0, 0.05, 0.0]]
+    loop.send(Waypoints(c.machine.actuators, 3.0 * np.arange(9), places))
     sensors = PlantSensors(plant, read_sensors(find_config('hiab_xs031_sensors.yaml'), channels_of(plant)), seed=0)
-    with SimulatedBag(tmp_path / 'bag') as bag, SimulatedBag(tmp_path / 'noisy') as noisy:
-        for k in range(round(15.0 / c.period)):
+    with SimulatedBag(tmp_path / 'bag', cylinders) as bag, SimulatedBag(tmp_path / 'noisy', cylinders) as noisy:
+        for k in range(round((30.0 if valves else 15.0) / c.period)):
             loop.cycle()
             if k % 5 == 0:
                 sensors.sample(plant)
                 bag.write(plant, exact_readings(plant), exact_readings(plant))
                 noisy.write(plant, sensors.readings(), exact_readings(plant))
     assert np.ptp(loop.recording().x[:, 4:], axis=0).min() > 0.1
-    assert validate(tmp_path / 'bag', loaded).verdict.verdict == PASS
-    body, = identify_bag(tmp_path / 'bag', c.machine, payload_link='load')[0].bodies
+    assert validate(tmp_path / 'bag', loaded, hydraulics=oil or '').verdict.verdict == PASS
+    body, = identify_bag(tmp_path / 'bag', c.machine, hydraulics=oil, payload_link='load')[0].bodies
     assert body.found.mass == pytest.approx(50.0, abs=0.2)
     assert body.found.com[[0, 2]] == pytest.approx((0.0, -0.2), abs=5e-3)       # y is along the rope
-    body, = identify_bag(tmp_path / 'noisy', c.machine, payload_link='load')[0].bodies
+    body, = identify_bag(tmp_path / 'noisy', c.machine, hydraulics=oil, payload_link='load')[0].bodies
     assert body.found.mass == pytest.approx(50.0, abs=min(2.0 * body.errors[0], 4.0))
     assert body.found.com[[0, 2]] == pytest.approx((0.0, -0.2), abs=0.02)
