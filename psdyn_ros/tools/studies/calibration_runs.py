@@ -35,7 +35,7 @@ URDF, HYDRAULICS, SENSORS = find_machine(MACHINE), *(find_config(f'{MACHINE}_{wh
 REST = 0.5                  # s before and after the motion
 BEGIN = 1_700_000_000 * SECOND      # ns, stamp of the first instant
 LATENCY = 200_000           # ns from a stamp to its receipt
-LIFT, TILT = 1, 2           # numbers of actuators; of their cylinders one less
+LIFT, TILT, TELESCOPE = 1, 2, 3     # numbers of actuators; of their cylinders one less
 ENDS = 0.05                 # s of a motion at either end that no bag has, so that what is late or early is known
 
 
@@ -187,6 +187,13 @@ def _exchanged_names(t, x, xd, pressures, one, other):
     pressures[:, [one, other]] = pressures[:, [other, one]]
 
 
+def _slipping(t, x, xd, pressures, axis, velocity):
+    cylinder = list(oil().cylinders.values())[axis - 1]
+    seal = cylinder.friction
+    change = np.tanh(xd[:, axis] / velocity) - np.tanh(xd[:, axis] / seal.slip_velocity)
+    pressures[:, axis - 1, 0] += seal.coulomb * change / cylinder.area_a
+
+
 BY_PRESSURE = 'array', 'ports'
 HEALTHY = 'healthy'
 CASES = {
@@ -216,6 +223,8 @@ CASES = {
                                                  partial(_larger_bore, 'tilt_cylinder', 0.03), layouts=BY_PRESSURE),
     'encoder of the lift 3 % too large': Case('encoder_scale', 'lift_cylinder', 0.03, measured=partial(
         _encoder_scale, axis=LIFT, size=0.03)),
+    'slip velocity of the telescope 25 mm/s': Case('slip_velocity', 'telescope', 0.025, measured=partial(
+        _slipping, axis=TELESCOPE, velocity=0.025), layouts=BY_PRESSURE),
     'payload 30 kg more, ground pitches by 2 degrees': Case(
         'payload', 'payload', 30.0, partial(model_with, payload=PAYLOAD - 30.0, tilt=-math.radians(2.0)),
         also=Wrong('base_tilt', 'base', math.radians(2.0))),

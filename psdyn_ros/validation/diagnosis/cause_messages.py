@@ -20,7 +20,8 @@ BRIEFLY = {'payload': "a payload at '{}'", 'friction': "friction of '{}'", 'area
            'encoder_offset': "an offset of the encoder of '{}'", 'ports': "exchanged ports of '{}'",
            'exchanged': "exchanged measurements of '{}'", 'encoder_scale': "a scale of the encoder of '{}'",
            'center_of_mass': "the centre of mass of '{}'", 'bore': "the bore of '{}'",
-           'contact_force': "a force on '{}'"}
+           'contact_force': "a force on '{}'", 'hanging_load': "a load that hangs from '{}'",
+           'slip_velocity': "the slip velocity of '{}'"}
 CHECK_NEXT = {
     'payload': "weigh what hangs on '{}', or run `psdyn identify --payload {}`",
     'friction': "record '{}' at a steady 30 to 100 mm/s both ways with warm oil; `psdyn identify` finds its friction",
@@ -36,7 +37,9 @@ CHECK_NEXT = {
     'encoder_scale': "move '{}' between two known positions, and compare how far it went; check its gear and unit",
     'center_of_mass': "see where the load hangs on '{}', or run `psdyn identify --payload {}`",
     'bore': "compare bore and rod of '{}' with its data sheet",
-    'contact_force': "see what '{}' touched or carried then"}
+    'contact_force': "see what '{}' touched or carried then",
+    'hanging_load': "let the load on '{}' hang from passive joints of the model, as in loader_crane",
+    'slip_velocity': "record '{}' at a steady 1 to 30 mm/s both ways, and set the slip_velocity of its friction"}
 
 
 class Wording(NamedTuple):
@@ -107,6 +110,22 @@ def of_force(link, theta, covariance, span):
     parts = ', '.join(map(shown, theta, np.sqrt(np.diagonal(covariance))))
     return Wording(size, error, 'N', f"a force on '{link}' from {span[0]:.0f} to {span[1]:.0f} s, ({parts}) N along x, "
                    'y and z of the base,', True)
+
+
+def of_swing(link, mass, period, gravity):
+    """Return the `Wording` of a load that swings; mass [kg] and period [s] with their errors, gravity [m/s^2]."""
+    length, of_length = (gravity * period[0] / (2.0 * math.pi) ** 2 * one for one in (period[0], 2.0 * period[1]))
+    return Wording(*period, 's', f"a load of {shown(*mass)} kg that hangs from '{link}' and swings, period "
+                   f'{shown(*period)} s, {shown(length, of_length)} m below it,', True)
+
+
+def of_slip(actuator, value, error, model, corrections, axis):
+    """Return the `Wording` of a slip velocity and of that of the model [m/s, rad/s]; error NaN at the end of what is
+    looked for."""
+    unit = 'm/s' if effort_unit(corrections, axis) == 'N' else 'rad/s'
+    end = '' if math.isfinite(error) else 'at most ' if value < model else 'at least '
+    return Wording(value, error, unit, f"a slip velocity of the friction of '{actuator}' of {end}"
+                   f'{shown(1e3 * value, 1e3 * error)} m{unit}, where the model has {1e3 * model:.4g} m{unit},', True)
 
 
 def briefly(kind, about):

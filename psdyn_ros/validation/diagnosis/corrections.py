@@ -50,6 +50,7 @@ class Corrections:
     second     number of the first column of the second order of encoders and of scales, in the order of these
     pairs      (k, 2) numbers of actuators whose measurements may be exchanged; their columns come last
     believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
+    slip       (actuators,) slip velocity of the model [m/s, rad/s]
     by_pressure  (actuators,) whether the effort was measured by chamber pressures
     skipped    rows at which a loop does not close
     seen       (2, dof) least and largest coordinates
@@ -64,7 +65,7 @@ class Corrections:
         self._regressor = Regressor(manipulator, [self.link])
         self.gravity = -np.cross(np.eye(3)[:2], manipulator.gravity)
         seals = np.array(frictions(manipulator, predictor.hydraulics))
-        self.believed, self._slip = (seals[:, :2] > 0.0).any(axis=1), seals[:, 2]
+        self.believed, self.slip = (seals[:, :2] > 0.0).any(axis=1), seals[:, 2]
         self.by_pressure = np.zeros(len(self.actuators), dtype=bool)
         self.encoders, self._map = None, None
         self.pairs = list(combinations(range(len(self.actuators)), 2))
@@ -194,7 +195,7 @@ class Corrections:
         friction = prediction.friction
         if self.believed.all():
             return friction
-        unit = self.predictor.filter(np.tanh(prediction.v / self._slip))
+        unit = self.predictor.filter(np.tanh(prediction.v / self.slip))
         return np.where(self.believed, friction, unit)
 
     def _exchanged(self, gains):

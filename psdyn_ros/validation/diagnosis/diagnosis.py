@@ -15,9 +15,12 @@ from ..signals.filters import SECOND_DERIVATIVE
 from .cause_messages import CHECK_NEXT, briefly
 from .contact import pushed
 from .correction_fits import RESAMPLES
-from .corrections import RATE, Corrections
+from .corrections import FORCE, PAYLOAD, RATE, Corrections
 from .exact_columns import ExactColumns
+from .hanging import HangingLoad, Rows
 from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
+from .slip import COUNT as SLIP_COUNT
+from .slip import slip_columns, slips
 
 MAX_BINS = 512
 FEWEST_BINS = 5
@@ -25,7 +28,7 @@ MAX_CAUSES = 6
 LAG = 0.1                   # s of second differences, in which noise is left and what causes do is not
 FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
 LARGEST = 1e30              # from which a number is nonsense
-SUMS = '_products', '_noise', '_rows', '_jumps', '_closure'       # that grow, and are merged
+SUMS = '_products', '_noise', '_rows', '_jumps', '_closure', '_slips'       # that grow, and are merged
 MARGIN = 0.2                # s around a frozen encoder that suffer from it
 
 
@@ -34,8 +37,8 @@ class Cause:
     """Something that would explain a part of the residual.
 
     kind      'payload', 'center_of_mass', 'friction', 'area', 'bore', 'ports', 'exchanged', 'sensor_offset',
-              'sensor_drift', 'delay', 'base_tilt', 'contact_force', 'frozen_encoder', 'encoder_offset' or
-              'encoder_scale'
+              'sensor_drift', 'delay', 'base_tilt', 'contact_force', 'hanging_load', 'slip_velocity',
+              'frozen_encoder', 'encoder_offset' or 'encoder_scale'
     about     link, actuator, topic, joint or 'base'
     share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
               to; between low and high with 95 % confidence.  Of actuators each counts by the noise of its effort.  Of a
@@ -84,11 +87,13 @@ class Diagnosis:
         self._rows = np.zeros((0, count))
         self._jumps = np.zeros((0, count))                  # second differences
         self._closure = np.zeros(0)                         # sum of squares of the disagreement of redundant joints
+        self._slips = np.zeros((0, count, 1 + SLIP_COUNT, 1 + SLIP_COUNT))    # of a residual and of `slip_columns`
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
         self._power = None                                  # of noise in a second difference, over its own
         self._begin = None                                  # s, of the first bin
+        self._hanging = HangingLoad(self.corrections.link, predictor.manipulator.gravity)
 
     def add(self, block, prediction):
         """Take a `Block` and its `Prediction`, whose core rows count; None where there is none."""
@@ -101,6 +106,8 @@ class Diagnosis:
         with np.errstate(invalid='ignore'):
             known = (np.abs(joined) < LARGEST).all(axis=-1)
         joined[~known] = 0.0
+        columns[~(np.abs(columns) < LARGEST)] = 0.0
+        self._hanging.add(Rows(prediction.t[rows], joined[..., 0], columns[..., PAYLOAD], columns[..., FORCE]))
         effort = np.where(known, prediction.effort[rows], np.nan)
         self._range[0] = np.fmin(self._range[0], np.fmin.reduce(effort))
         self._range[1] = np.fmax(self._range[1], np.fmax.reduce(effort))
@@ -118,11 +125,15 @@ class Diagnosis:
             self._begin = float(prediction.t[rows[0]])
         bins = self._bins(prediction.t[rows] - self._begin)
         starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
+        slow = np.concatenate([one.reshape(*joined.shape[:2], -1) for one in slip_columns(
+            self.corrections.predictor, prediction, rows)], axis=-1)
         for first, last in zip(starts, [*starts[1:], len(bins)]):
             part, place = np.swapaxes(joined[first:last], 0, 1), bins[first]
             self._products[place] += np.swapaxes(part, 1, 2) @ part
             part = np.swapaxes(apart[first:last], 0, 1)
             self._noise[place] += np.swapaxes(part, 1, 2) @ part
+            part = np.swapaxes(slow[first:last], 0, 1)
+            self._slips[place] += np.swapaxes(part, 1, 2) @ part
             self._rows[place] += known[first:last].sum(axis=0)
             self._jumps[place] += there[first:last].sum(axis=0)
             self._closure[place] += closure[first:last].sum()
@@ -181,9 +192,11 @@ class Diagnosis:
         else:
             leading, taken = _together(ranking, first, fits, listed)
         begins = self._begin + used * self.width
-        push = pushed(self.corrections, products, noise, weights, self.width, begins, _excess)
-        if push and push.share.estimate > max([ranking.explained(taken), *(cause.share for cause in frozen)]):
-            leading, taken = [_cause(push)], ()
+        for fit in (pushed(self.corrections, products, noise, weights, self.width, begins, _excess),
+                    self._hanging.fit(weights, scale),
+                    *slips(self.corrections, self._slips[used], weights, scale, self.width)):
+            if fit and fit.share.estimate > max([ranking.explained(taken), *(cause.share for cause in leading)]):
+                leading, taken = [_cause(fit)], ()
         others = [_cause(fit) for fit in fits if fit.candidate not in taken]
         others += [cause for cause in frozen if cause not in leading]
         found = (leading + sorted(others, key=lambda cause: -cause.share))[:MAX_CAUSES]

@@ -191,6 +191,22 @@ class Predictor:
         later = slid(v[::-1], positions[::-1], SLIDES * slip, TRAVEL * presliding)[::-1]
         return prediction.undetermined | maximum_filter1d(~later, 2 * self.filter.half + 1, axis=0)
 
+    def has_slid(self, prediction):
+        """Return where (N, actuators) seals have slid at however low a speed, so that friction follows from that."""
+        v, positions = self._actuator_motion(prediction.x, prediction.xd)
+        _, _, slip, presliding = self._seals
+        slides = slid(v, positions, np.minimum(SLIDES * slip, self.bounds.static), TRAVEL * presliding)
+        return ~maximum_filter1d(~slides, 2 * self.filter.half + 1, axis=0)
+
+    def slip_change(self, v, factor):
+        """Return what friction (N, actuators) gains where slip velocities are `factor` times those of the model."""
+        level, _, slip, _ = self._seals
+        if self._axes is None:
+            return level * (np.tanh(v / (factor * slip)) - np.tanh(v / slip))
+        axes = self._axes.copy()
+        axes['slip'] *= factor
+        return sliding_friction(axes, v) - sliding_friction(self._axes, v)
+
     def _actuator_motion(self, x, xd):
         """(v, positions) (N, actuators)."""
         if self.manipulator.actuators == self.manipulator.coordinates:
