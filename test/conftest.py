@@ -65,7 +65,9 @@ SLOWEST = ('test_demo', 'test_record_demo', 'test_lock_step_by_hand', 'test_ros2
            'test_topic_delays', 'test_rig_demo', 'test_fleet', 'test_offline', 'test_rig',
            'test_bag_validate_memory', 'test_extending', 'test_latency', 'test_diagnosis', 'test_general_nodes',
            'test_layers', 'test_dynamics', 'test_oracle', 'test_cli', 'test_packaging', 'test_campaign',
-           'test_controller_node', 'test_mutated_bags', 'test_tracking_bounds', 'test_mutation')
+           'test_controller_node', 'test_mutated_bags', 'test_tracking_bounds', 'test_mutation',
+           'test_trajectory_rates', 'test_trusted_verdict', 'test_bag_validate', 'test_pages_in_chromium',
+           'test_bag_quality', 'test_planner_node', 'test_compare_bags', 'test_effort_of_bags', 'test_live_validation')
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -296,14 +296,17 @@ def test_in_simulated_time_ages_count_that_and_a_pause_holds_F31(slowness):
     assert rig.state is RUN
 
 
-def test_a_clock_that_is_ahead_of_the_states_makes_no_motion_look_slower_F38():
+def test_a_clock_that_is_ahead_of_the_states_neither_answers_the_next_one_nor_makes_a_motion_look_slower_F38():
     rig = SimulatedRig('valve', simulated_time=True).run()
     for _ in range(round(1.5 * RATE)):
         rig.ros, rig.wall = rig.ros + T, rig.wall + T
-        rig.core.step(rig.now, rig.ros_now)     # the time of the next state, which has not come yet
+        early = rig.core.step(rig.now, rig.ros_now)     # the time of the next state, which has not come yet
+        assert early.stamp == rig.output.stamp          # else a plant in lock-step would take it for the answer
         rig.ros, rig.wall = rig.ros - T, rig.wall - T
         rig.tick()
     assert rig.state is RUN and 'flow_suspect' not in rig.counts
+    rig.wall, rig.ros = rig.wall + 2 * T, rig.ros + 2 * T
+    assert rig.core.step(rig.now, rig.ros_now).stamp == rig.ros_now     # one is lost
 
 
 @pytest.mark.parametrize('slowness', [0.05, 20])
