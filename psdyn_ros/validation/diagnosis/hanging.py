@@ -16,7 +16,7 @@ from .correction_fits import SHORT, Equations, solve
 from .ranking import LEAST_EFFECT, LEAST_SHARE, Candidate, Fit
 
 EVERY = 2                   # rows of `Corrections`; a pendulum is slower than these
-MAX_ROWS = 15_000           # that are kept, ten minutes
+MAX_ROWS = 5_000            # that are kept, some minutes: a swing needs no more
 LEAST_SECONDS = 10.0        # of a stretch without gaps in which a pendulum is looked for
 PERIODS = np.geomspace(0.8, 6.0, 202)       # s, so close that `DAMPING` makes neighbours alike
 DAMPING = 0.01              # of the critical one; loads of cranes have less
