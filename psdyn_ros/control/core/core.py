@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model.errors import ModelError, PsdynError
-from ...model.units import SECOND
 from ..monitors.check import When
 from ..monitors.checks import CHECKS
 from ..monitors.clock import JUMP, OverrunCheck
@@ -85,7 +84,7 @@ class ControlCore:
         self.finished = False           # whether a deactivation is complete
         self.refused = ''               # why the last measured state was not used; '' where it was
         self._log = log or (lambda level, text: None)
-        self._simulated, self._overdue = config.simulated_time, OVERDUE * SECOND * config.period
+        self._simulated, self._overdue = config.simulated_time, 1e9 * OVERDUE * config.period
         self._deactivating, self._safe_outputs = False, 0
         self._state, self._state_valid = STANDBY, True
         self._reference_ended = False   # whether HOLD is due to the end of a reference
@@ -365,11 +364,8 @@ class ControlCore:
         return Output(output, self._stamp(ros_now), self._state, False, None)
 
     def _stamp(self, ros_now: int) -> int:
-        """Return the stamp of the state which is answered, or of this moment where that was answered before.
-
-        Simulated time may be ahead of the next state, which is on its way: an output with that stamp would be taken for
-        its answer by a plant in lock-step, which would go on before anything of it was seen.
-        """
+        """Return the stamp of the state which is answered, or of this moment where that was answered before."""
+        # simulated time may be ahead of the next state: a plant in lock-step would take its stamp for the answer
         stamp = self._check_inputs.stamp
         answers = stamp != self._answered_stamp or self._simulated and ros_now - stamp < self._overdue
         self._answered_stamp = stamp

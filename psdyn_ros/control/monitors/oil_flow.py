@@ -73,8 +73,7 @@ class FlowCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        # from state to state: a cycle may come without one, and the next state at the same time
-        if inputs.time == self._last:
+        if inputs.time == self._last:       # from state to state: a cycle may come without one
             return None
         dt = 0.0 if self._last is None else inputs.time - self._last
         if not 0.0 <= dt <= LONGEST_STEP:

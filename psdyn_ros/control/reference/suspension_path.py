@@ -86,16 +86,14 @@ def swings_cancel(path, suspension, modes):
     level = np.eye(3) - np.outer(suspension.down, suspension.down)
     moved = np.diff(np.concatenate(points), 2, axis=0)
     pushes = moved @ np.kron(np.eye(moved.shape[1] // 3), level)
-    step = times[1] - start
-    swings = np.array([[_swing(pushes, step, share * frequency, ratio) for frequency, ratio in zip(*modes)]
+    swings = np.array([[_swing(pushes, times[1] - start, share * frequency, ratio) for frequency, ratio in zip(*modes)]
                        for share in DETUNED])           # (detuned, modes, steps)
     return bool((swings[..., -1].max(axis=1) <= LEFT * swings.max(axis=(1, 2))).all())
 
 
 def _swing(pushes, step, frequency, ratio):
     """Return the amplitude (N,) of a mode under accelerations (N, k) that are `step` [s] apart."""
-    # what is left of an amplitude after a step, and a push more
-    rows = np.ones((2, len(pushes)), complex)
+    rows = np.ones((2, len(pushes)), complex)       # what is left of an amplitude after a step, and a push more
     rows[1] = -np.exp(-(ratio + 1j * np.sqrt(max(1.0 - ratio * ratio, 0.0))) * frequency * step)
     return np.linalg.norm(solve_banded((1, 0), rows, pushes), axis=1)
 

@@ -55,8 +55,7 @@ from .trajectory_validation import TrajectoryChecks
 GRAPH_CHECK_PERIOD_S = 1.0          # between two checks of who else publishes
 MIN_GRAPH_CHECK_PERIOD_NS = SECOND // 20    # the same after a state that contradicts itself
 FLUSH_S = 0.01                      # between two lines of the log
-STOP_OVERTIME_NS = SECOND           # beyond the declared time of a stop, after which it is given up; the same where
-                                    # simulated time stands still for so long
+STOP_OVERTIME_NS = SECOND           # beyond the declared time of a stop, or of a clock that stands: it is given up
 DELIVERY_S = 0.05                   # that receivers have to acknowledge the last output
 IDLE_NS = SECOND // 20              # between two cycles while simulated time stands still
 
@@ -79,8 +78,7 @@ class Controller:
         self._not_received = ''         # a note that nobody receives the commands, or ''
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
-        # ns on the clock of ages when a stop in progress is given up; None: there is none
-        self._rest_deadline = None
+        self._rest_deadline = None      # ns on the clock of ages when a stop is given up; None: there is none
         self._rest_progress = 0, 0      # ns on that clock in a stop, and on the steady one when it was so far
         self._failing = False           # it ends because of an exception: only errors of commands count
         self._log = diagnostics.log_function(node)
@@ -171,9 +169,8 @@ class Controller:
         """Begin to bring the machine to rest and to its safe output; `turn` goes on with it."""
         if self._rest_deadline is None:
             now = time.monotonic_ns()
-            clock = self._core.inputs.at(now)
+            clock, _ = self._rest_progress = self._core.inputs.at(now), now
             self._rest_deadline = clock + self._setup.config.declaration.stop_time_ns + STOP_OVERTIME_NS
-            self._rest_progress = clock, now
             self._checks.forget()
             self._core.deactivate(now)
 
@@ -192,8 +189,7 @@ class Controller:
         clock = self._core.inputs.at(now)
         if clock != self._rest_progress[0]:
             self._rest_progress = clock, now
-        return (self._core.finished or clock > self._rest_deadline
-                or now - self._rest_progress[1] > STOP_OVERTIME_NS)
+        return self._core.finished or clock > self._rest_deadline or now - self._rest_progress[1] > STOP_OVERTIME_NS
 
     def end(self, failure):
         """The node is not served any more, because of a failure or since it was asked to end."""
