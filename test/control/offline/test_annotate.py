@@ -81,7 +81,7 @@ def test_efforts_let_a_load_swing_freely():
     found, efforts, _ = annotate(feedforward, given, 0.5)
     assert np.diff(found.times).max() <= SWING_STEP + 1e-12
     curve = quintic_curve(found.times, found.positions, found.velocities, found.accelerations)
-    times, x, _, _, f = HangingLoad(m.with_payload(*carried)).motion(curve, 0.01)
+    times, (x, _, _, f), _ = HangingLoad(m.with_payload(*carried)).motion(curve, 0.01)
     assert np.ptp(x[:, 4:], axis=0).min() > 0.05
     expected = np.array([np.interp(found.times, times, one) for one in f[:, :4].T]).T
     np.testing.assert_allclose(efforts, expected, atol=2e-3 * np.ptp(expected, axis=0).max())
