@@ -252,7 +252,7 @@ def draw_motions(trials, path):
     columns[0].set_xscale('log')
     columns[0].set_yticks(range(len(groups)), groups, fontsize=8)
     columns[0].set_ylim(-0.7, len(groups) - 0.3)
-    columns[0].legend(loc='upper right', fontsize=7)
+    columns[1].legend(loc='center right', fontsize=7)     # where nothing is drawn
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
