@@ -43,7 +43,7 @@ class MomentumCheck(Check):
         if not self.required:
             return
         self._failing = False                   # whether the last comparison failed
-        self._last = None                       # ns, stamp of the last state
+        self._last = None                       # s of the last state
         self._given, self._cycles = 0.0, 0      # sum of the commands in cycles without a new one, and their number
         self._memory.memory[:], self._memory.forces[kernels.IMPULSE] = 0.0, 0.0
 
@@ -52,16 +52,16 @@ class MomentumCheck(Check):
         # from state to state: a cycle may come late, and the next state without delay
         law, last = self._law, self._last
         command = inputs.command
-        if inputs.stamp == last:
+        if inputs.time == last:
             self._given, self._cycles = self._given + command, self._cycles + 1
             return None
         if self._cycles:
             command = (self._given + command) / (self._cycles + 1)
             self._given, self._cycles = 0.0, 0
-        self._last = inputs.stamp
+        self._last = inputs.time
         axis = kernels.judge_momentum(
             self._buffer, law.effort_model(inputs.x, inputs.xd), command, inputs.reference_rate,
-            law.unknown_accelerations, 0.0 if last is None else 1e-9 * (inputs.stamp - last))
+            law.unknown_accelerations, 0.0 if last is None else inputs.time - last)
         if axis == kernels.NOT_JUDGED:
             return None
         self._failing = axis >= 0

@@ -173,7 +173,7 @@ class EffortCheck(Check):
         self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
         self._time = None                           # s of the last state: one that is repeated is no further evidence
         self._moved = None                          # s at which the reference moved last
-        self._saturated = None                      # how often the law had clipped each effort, at that state
+        self._saturated = self._law.saturations.tolist()    # how often the law clipped each effort, until that state
         self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
     def restrain(self, command, inputs):
@@ -188,16 +188,27 @@ class EffortCheck(Check):
             self._moved = t
         # at rest a law that is late would swing up to that speed, and beyond
         self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
-        # an effort at its limit accelerates other axes: no fault of a law that clipped it
-        saturated = law.saturations.tolist()
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
             desired, law.unknown_accelerations, command)
+        saturated = law.saturations.tolist()
         if worst < 0:
             self._wrong = 0.0
-        elif t != self._time and saturated == self._saturated:
+        elif t != self._time and self._at_fault(saturated):
             self._wrong += self._period * min(off, GROSS)
         self._worst, self._time, self._saturated = worst, t, saturated
+
+    def _at_fault(self, saturated):
+        """Whether accelerations out of range are those of a wrong law, by how often it has clipped each effort.
+
+        An effort that is clipped accelerates other axes otherwise than it should, and its own axis by less, so it is
+        the law's fault only where its own axis is accelerated too much.
+        """
+        if saturated == self._saturated:
+            return True
+        given, asked, low, high = self._range.found
+        clipped = np.not_equal(saturated, self._saturated)[self._range.rows[:given.size]]
+        return bool((clipped & np.where(given > 0.0, asked > high, asked < low)).any())
 
     def _believable(self, desired, x):
         """Return the reference (3, dof) of a stop with the errors that count at x (dof,)."""

@@ -10,6 +10,7 @@ from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_
 from psdyn_ros.control.core.inputs import MeasuredState
 from psdyn_ros.control.monitors.actuator_motion import EndStopCheck
 from psdyn_ros.control.monitors.clock import OverrunCheck
+from psdyn_ros.control.monitors.momentum import MomentumCheck
 from psdyn_ros.control.monitors.singularity import SingularityCheck, toggle_measure
 from psdyn_ros.control.monitors.tracking import TrackingCheck
 from psdyn_ros.control.safety.fault_table import Result, State
@@ -106,6 +107,33 @@ def test_commands_at_their_limits_while_the_error_grows_degrade_F15(grows):
     assert rig.state is (DEGRADED if grows else RUN) and ('saturated' in rig.core.states.reasons) is grows
     rig.law.update = update
     rig.until(RUN, 60, state=behind)
+
+
+@pytest.mark.parametrize('axis', range(4))
+def test_a_law_with_a_wrong_integral_that_clips_its_efforts_stops_F39(axis):
+    rig = Rig().run()
+    for _ in range(4):
+        rig.law._sum[axis] = 5.0
+        rig.tick()
+    assert rig.state is STOPPING and 'effort_suspect' in rig.counts and rig.law.saturations.max() >= 3
+
+
+def test_an_effort_at_its_limit_is_no_fault_of_a_sound_law_F39():
+    rig = Rig(declared={'tracking_tolerance': np.full(4, 0.3)}).hold()
+    rig.law._limit[2] = 1.02 * abs(rig.law.holding(rig.plant.x)[2])
+    rig.follow(rig.machine.initial_position + [0.4, 0.1, 0.1, 0.3], 2.0)
+    rig.ticks(100)
+    assert rig.state is RUN and rig.law.saturations[2] > 50 and 'effort_suspect' not in rig.counts
+
+
+def test_enabling_forgets_what_the_motion_before_needed_F39():
+    rig = Rig().hold()
+    rig.core.disable(rig.now)
+    rig.until(STANDBY, 10)
+    rig.law._effort_terms.lack[:] = 2e3
+    rig.core.enable(rig.now)
+    for _ in range(5):
+        assert rig.tick().command == pytest.approx(rig.law.holding(rig.plant.x), rel=1e-3, abs=1.0)
 
 
 @pytest.mark.parametrize('bad', [np.full(4, np.nan), np.array([0.0, np.inf, 0.0, 0.0]), np.zeros(3), [0.0] * 4, None],
@@ -251,6 +279,19 @@ def test_a_jump_of_the_wall_clock_changes_no_motion_F31(level, jump):
         assert told == ('clock_jump' in rig.counts) == ('warning' in [grade for grade, _ in rig.log])
         commands.append([output.command for output in rig.outputs[first:]])
     assert np.allclose(commands[0], commands[1], rtol=1e-6, atol=1e-6 * np.abs(commands[0]).max())
+
+
+@pytest.mark.parametrize('by', (20 * MS, 90 * MS))
+def test_the_clock_of_stamps_jumps_and_momentum_is_compared_as_before_F43(by):
+    rig = Rig().run(0.3)
+    found, largest = rig.core.checks[MomentumCheck]._memory.found, 0.0
+    rig.ros_jump = by
+    rig.slot += 1
+    rig.output = rig.core.step(rig.now, rig.ros_now)    # without a state
+    for _ in range(100):
+        rig.tick()
+        largest = max(largest, (np.abs(found[0]) / found[1]).max())
+    assert 0.0 < largest < 0.02
 
 
 def test_a_state_from_before_a_jump_is_one_missing_message_F31():

@@ -13,8 +13,6 @@ from psdyn_ros.control import SafetyError, State
 from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
 from psdyn_ros.control.monitors.speed import SpeedCheck
 from psdyn_ros.control.monitors.tracking import EffortCheck
-from psdyn_ros.kernels.control.effort_range import MODEL_TYPES, EffortModel
-from psdyn_ros.kernels.runtime.buffer import views
 from psdyn_ros.tools.studies.judgement import (
     FAULT_S,
     FORCES,
@@ -159,7 +157,6 @@ def test_an_effort_counts_less_the_farther_its_acceleration_is_off(asked, kept, 
     check.restart()
     law.hold(START)
     law.update(loop.core.inputs.time, START, xd)
-    EffortModel(*views(law.effort_model(START, xd), MODEL_TYPES)).lack[:] = 0.0
     away, left = 0.25 * declared.acceleration[0], max(1.0 - rate / declared.standstill_speed[0], 0.0)
     command = m.inverse_dynamics(START, xd, np.r_[asked * away, 0.0, 0.0, 0.0])
     check.restrain(command, SimpleNamespace(estimated=(START, xd), time=loop.core.inputs.time, state=State.RUN))
