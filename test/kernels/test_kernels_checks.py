@@ -120,6 +120,12 @@ def test_an_effort_that_is_not_finite_is_left_to_the_gate():
     assert effort_range.restrain_efforts(buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), zero,
                                          command) == (-1, 0.0)
     assert np.isnan(command[0])
+    arrays, check = (kind(*views(one, types)) for kind, one, types in (
+        (effort_range.EffortModel, model, effort_range.MODEL_TYPES),
+        (effort_range.EffortRange, buffer, effort_range.TYPES)))
+    arrays.inertia[:], arrays.lack[:], check.limits[:], command[:] = 1.0, np.nan, 1.0, 0.5
+    effort_range.restrain_efforts(buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), zero, command)
+    assert np.isnan(command[0])
 
 
 def test_the_effort_model_is_inverse_dynamics_and_friction(rng, crane):
@@ -170,6 +176,7 @@ class Forces:
 
     def __init__(self, rows, area, residual, allowed, rest):
         self.rows, self.area, self.residual, self.friction, self.rest = rows, area, residual, allowed, rest
+        self.needed = np.zeros(len(rows))
         self.begin()
 
     def begin(self):
@@ -187,7 +194,7 @@ class Forces:
         self.given, speed, now = [], model.state[1].copy(), model.efforts[self.rows].copy()
         stands = not desired.any() and (np.abs(speed) < self.rest).all()
         if self.speed is None:
-            self.off, self.lack, self.usual, self.needed = force - now, force - now, now, 0.0
+            self.off, self.lack, self.usual = force - now, force - now, now
             self.times, self.first = [speeds.HORIZON_S] if stands else [], []
         else:
             excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
@@ -218,6 +225,7 @@ def test_momentum_is_judged_as_by_numpy(rng, rows):
     check, model = speeds.Momentum(*views(buffer, speeds.TYPES)), effort_range.make_effort_model(N)
     check.area[:], check.friction[:], check.rest[:], check.residual[0] = area, allowed, rest, 0.05
     arrays = set_model(rng, model)
+    arrays.lack[:] = 0.0
     for cycle in range(400):
         stands = cycle < 200
         arrays.state[1] = rng.normal(size=N) * (0.005 if stands else 0.1)

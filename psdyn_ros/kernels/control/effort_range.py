@@ -243,7 +243,8 @@ def clamp_efforts(check, inertia, command):
         row = check.rows[i]
         limit = check.limits[1, row]
         effort = (check.efforts[i] + share * check.right[i, 0]) / check.area[row]
-        check.right[i, 0] = max(-limit, min(limit, effort))
+        # what is not a number is for the output gate to reject
+        check.right[i, 0] = max(-limit, min(limit, effort)) if math.isfinite(effort) else effort
         changed = changed or not abs(command[row] - check.right[i, 0]) <= ROUNDING * limit
     for i in range(count):
         row = check.rows[i]

@@ -358,10 +358,10 @@ def ask_damping(d, nominal):
         low[i] = -min(max(acceleration + nominal[2, i], 0.0), most)
         high[i] = min(max(acceleration - nominal[2, i], 0.0), most)
         u[i] = coupled[i] = 0.0
-        for j in range(d.rate.shape[0]):
-            u[i] += d.feedback[i, j] * d.rate[j]
+        # without a gain rates may be unknown
+        for j in range(d.rate.shape[0] if d.state[GAIN] > 0.0 else 0):
+            u[i] += d.state[GAIN] * d.feedback[i, j] * d.rate[j]
             coupled[i] += d.coupling[j, i] * d.rate[j]
-        u[i] *= d.state[GAIN]
     bound_feedback(u, low, high, coupled)
 
 

@@ -195,7 +195,7 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
     memory, count = s.memory, s.rows.shape[0]
     if memory[COMPARED_S] == 0.0:
         for i in range(count):
-            s.forces[OFF, i], s.forces[LACK, i], m.lack[s.rows[i]] = 0.0, 0.0, 0.0
+            s.forces[OFF, i], s.forces[LACK, i], s.forces[USUAL, i] = 0.0, 0.0, 0.0
     given = 0.0
     for i in range(count):
         given += command[s.rows[i]]
@@ -227,7 +227,7 @@ def compare_momentum(s, m, dt, stands):
     """Smooth the forces beyond those of the model m that changed no speed within dt [s], and learn of them.
 
     All is learnt in the beginning: at once at rest, else over `HORIZON_S`, since a motion may accelerate. `lack`, which
-    the integral of a law gives, begins at 0 as that does.
+    the integral of a law gives, begins at 0 where that does, not here.
     Leaves the inertia of these axes in `system`, and what was not learnt yet in `right`.
     """
     speed, forces, count = m.state[1], s.forces, s.rows.shape[0]

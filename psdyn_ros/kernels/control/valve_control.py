@@ -80,7 +80,8 @@ REST_TRAVEL = 1.5e-4        # m, rad that it may move meanwhile: noise and the q
 REST_HYSTERESIS = 2.0       # times as much once the integral rests or the axis has jumped; times as far off
 REST_BAND = 5e-4            # m, rad that the axis may be off
 LANDED_BAND = 3e-3          # m, rad that an axis may be off which has jumped across its reference
-LANDED_TIME = 0.3           # s for which that one has not moved: it creeps while the integral goes on
+LANDED_TIME = 0.3           # s for which that one has not moved: it creeps while the integral goes on, and without
+                            # static friction an integral would bring it back faster
 
 
 class ValveLaw(NamedTuple):

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ...control.core.assembly import ControllerConfig
+from ...control.laws.base import check_actuation
 from ...control.laws.registry import LAWS
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.units import SECOND
@@ -31,6 +32,7 @@ def build(node, p):
     """
     description = find_description(node, p)
     machine = load_machine(node, p, description)
+    check_actuation(machine)        # before anything that would have to be written for it
     hydraulics = read_hydraulics(p.hydraulics, machine.actuators) if p.hydraulics else None
     law = LAWS[p.law]
     if 'hydraulics' in law.needs and hydraulics is None:
