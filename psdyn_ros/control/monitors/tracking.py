@@ -155,7 +155,7 @@ class EffortCheck(Check):
         self.required = law.model_feedback and bool(forces.any())
         if not self.required:
             return
-        self._law, self._names, self._period = law, config.machine.actuators, config.period
+        self._law, self._names, self._period, self._forces = law, config.machine.actuators, config.period, forces
         rows, room = np.argsort(~forces, kind='stable'), max(round(WINDOW / config.period), 2) + 1
         self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room)
         self._range = effort_range.EffortRange(*views(self._buffer, effort_range.TYPES))
@@ -188,27 +188,28 @@ class EffortCheck(Check):
             self._moved = t
         # at rest a law that is late would swing up to that speed, and beyond
         self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
+        self._unclip(command)
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
             desired, law.unknown_accelerations, command)
-        saturated = law.saturations.tolist()
-        if worst < 0:
+        if worst < 0 or off <= 0.0:
             self._wrong = 0.0
-        elif t != self._time and self._at_fault(saturated):
+        elif t != self._time:
             self._wrong += self._period * min(off, GROSS)
-        self._worst, self._time, self._saturated = worst, t, saturated
+        self._worst, self._time = worst, t
 
-    def _at_fault(self, saturated):
-        """Whether accelerations out of range are those of a wrong law, by how often it has clipped each effort.
+    def _unclip(self, command):
+        """Put into a command (actuators,) what the law asked for where it has clipped an effort at its limit.
 
-        An effort that is clipped accelerates other axes otherwise than it should, and its own axis by less, so it is
-        the law's fault only where its own axis is accelerated too much.
+        That says whether the law is sound: one effort that is clipped accelerates other axes otherwise than it wants.
         """
-        if saturated == self._saturated:
-            return True
-        given, asked, low, high = self._range.found
-        clipped = np.not_equal(saturated, self._saturated)[self._range.rows[:given.size]]
-        return bool((clipped & np.where(given > 0.0, asked > high, asked < low)).any())
+        saturated = self._law.saturations.tolist()
+        if saturated != self._saturated:
+            asked = self._law.predicted_efforts / self._law.area
+            beyond = (np.not_equal(saturated, self._saturated) & self._forces
+                      & (asked * np.sign(command) > np.abs(command)))
+            command[beyond] = asked[beyond]
+        self._saturated = saturated
 
     def _believable(self, desired, x):
         """Return the reference (3, dof) of a stop with the errors that count at x (dof,)."""
