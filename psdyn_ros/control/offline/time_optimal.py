@@ -205,7 +205,7 @@ def plan_along(manipulator: Manipulator, curve: Callable[..., Array], limits: Pa
     x, slope, bend = spline(curve, nodes)
     _check_stops(m, x)
     constraints = constraints_of(m, x, slope, bend, limits)
-    w, u = fastest(constraints, 1.0 / (nodes - 1), lambda node: _where(m, x, node))
+    w, u = fastest(constraints, 1.0 / (nodes - 1), lambda node: _where(m, x, node) + _overload(m, constraints, limits, node))
     speed = np.sqrt(w)
     time = np.concatenate(([0.0], np.cumsum(2.0 / (nodes - 1) / (speed[:-1] + speed[1:]))))
     xdd = slope * u[:, None] + bend * w[:, None]
@@ -329,3 +329,14 @@ def _largest_u(constraints: Constraints, i: int, h: float, w: float, low: float,
 
 def _where(m: Manipulator, x: Array, node: int) -> str:
     return f'node {node}, ' + ', '.join(f'{name} = {value:.6g}' for name, value in zip(m.coordinates, x[node]))
+
+
+def _overload(m: Manipulator, constraints: Constraints, limits: PathLimits, node: int) -> str:
+    """Return which effort is beyond its limit while the machine stands still at a node; empty where none is."""
+    n, room = m.dof, constraints.gamma[node, :2 * m.dof]
+    row = int(np.argmin(room))
+    if room[row] >= 0.0:
+        return ''
+    limit, sign = (limits.upper[row], 1.0) if row < n else (limits.lower[row - n], -1.0)
+    return (f"; at rest there '{m.coordinates[row % n]}' needs {limit - sign * room[row]:.4g} N or N m with friction, "
+            f'and its limit is {limit:.4g}')
