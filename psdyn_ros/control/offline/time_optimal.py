@@ -289,7 +289,7 @@ def fastest(constraints: Constraints, h: float, where: Callable[[int], str] = st
     for i in range(nodes - 1):
         u[i] = _largest_u(constraints, i, h, w[i], low[i + 1], high[i + 1])
         w[i + 1] = min(max(w[i] + 2.0 * h * u[i], low[i + 1]), high[i + 1])
-        if i + 1 < nodes - 1 and not w[i + 1] > 0.0:
+        if not w[i] + w[i + 1] > 0.0:       # a path that turns back may stop at one node
             raise StateError(f'the limits admit no motion at {where(i + 1)}')
     u[-1] = u[-2]
     return w, u
