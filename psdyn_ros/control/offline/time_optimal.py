@@ -205,7 +205,8 @@ def plan_along(manipulator: Manipulator, curve: Callable[..., Array], limits: Pa
     x, slope, bend = spline(curve, nodes)
     _check_stops(m, x)
     constraints = constraints_of(m, x, slope, bend, limits)
-    w, u = fastest(constraints, 1.0 / (nodes - 1), lambda node: _where(m, x, node) + _overload(m, constraints, limits, node))
+    w, u = fastest(constraints, 1.0 / (nodes - 1),
+                   lambda node: _where(m, x, node) + _overload(m, constraints, limits, node))
     speed = np.sqrt(w)
     time = np.concatenate(([0.0], np.cumsum(2.0 / (nodes - 1) / (speed[:-1] + speed[1:]))))
     xdd = slope * u[:, None] + bend * w[:, None]
