@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ...model.errors import ActuationError, ModelError, StateError
 from ...model.parameters.hydraulics import Hydraulics
-from ..analysis.passive import hanging_positions, link_above
 from ..arguments import Array, vector
 from ..batch import actuator_states
 from ..inputs import states
@@ -20,6 +19,7 @@ from .inverse_kinematics import Search
 from .jacobian import jacobian
 from .link_point import point_record, poses
 from .samples import sampled_poses
+from .suspension import hanging_positions, link_above
 from .workspace import reach_and_height, upright
 
 if TYPE_CHECKING:

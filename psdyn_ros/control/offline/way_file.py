@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ...api.analysis.passive import link_above
 from ...api.arguments import Array
 from ...api.manipulator import Manipulator
 from ...api.motion.inverse_kinematics import OutOfReachError
+from ...api.motion.suspension import link_above
 from ...api.orientation import rotation
 from ...model.errors import ModelError, StateError, check_name, did_you_mean, shorten
 from ...model.text_file import read_text
