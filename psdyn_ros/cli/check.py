@@ -2,6 +2,7 @@
 
 import os
 
+from ..model.errors import PsdynError
 from ..model.locate import find_config
 from ._options import add_machine, at_least, initial_positions
 
@@ -58,12 +59,30 @@ def run(options):
         oil = hydraulic_report(manipulator, hydraulics)
         print(f'\n{oil}')
         report += f'\n\n{oil}'
+    refusal = _refusal(manipulator)
+    if refusal:
+        print(f'\n{refusal}')
+        report += f'\n\n{refusal}'
     if options.html:
         from ..view import check_page
         with open(options.html, 'w', encoding='utf-8', errors='replace') as file:
             file.write(check_page(manipulator, report))
         print(f'\n{options.html}: opens in any browser, without network')
     return 0
+
+
+def _refusal(manipulator):
+    """Return why a controller refuses the machine; empty where it does not."""
+    from ..control.laws.base import check_actuation
+    from ..control.laws.payload_model import LoadModel
+
+    try:
+        check_actuation(manipulator)
+        if manipulator.underactuated:
+            LoadModel(manipulator)      # refuses a load that stands above its joints
+    except PsdynError as error:
+        return f'A controller refuses this machine: {error}'
+    return ''
 
 
 def _compare_formulations(manipulator, states, seed):

@@ -41,6 +41,6 @@ def run(options):
     pressure = options.pressure or (hydraulics.supply.pressure if hydraulics else None)
     draw(chart, f'{options.output}.png', f'{m.name}: mass held at {options.link}'
          + (f', pump at {pressure / 1e5:.0f} bar' if pressure else ''))
-    write_table(chart, f'{options.output}.csv', m.coordinates)
+    write_table(chart, f'{options.output}.csv', m.driven_machine.coordinates)
     print(f'{options.output}.png, {options.output}.csv')
     return 0

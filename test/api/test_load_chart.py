@@ -11,7 +11,7 @@ from support.comparison import error
 from support.paths import CONFIG, ROOT
 
 import psdyn_ros
-from psdyn_ros import ActuationError, StateError
+from psdyn_ros import ActuationError, ModelError, StateError
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 POINT = (0.0, 0.05, -0.1)
@@ -56,6 +56,27 @@ def test_actuator_is_exactly_at_its_limit_under_the_mass_of_the_chart(name):
     f = loaded.inverse_dynamics(found.x[i, j], rest, rest)
     row = found.limiting[i, j]
     assert abs(f[row] / (found.upper[row] if f[row] > 0.0 else found.lower[row]) - 1.0) < 1e-9
+
+
+@pytest.mark.parametrize('name, link, hung', [
+    ('loader_crane', 'tcp', 'load'), ('forwarder', 'stage_2_link', 'grapple_link')])
+def test_load_hangs_beside_the_mass_of_the_chart(name, link, hung):
+    """At the stable position of rest that `equilibrium` finds for a machine with the mass as a payload."""
+    m = machine(name)
+    found = m.load_chart(link, hydraulics=hydraulics(name), nodes=(6, 6))
+    nodes = np.argwhere(np.isfinite(found.mass))
+    driven = [joint not in m.passive_joints for joint in m.coordinates]
+    assert len(nodes) > 8
+    for i, j in nodes[::4]:
+        x, row = m.initial_position.copy(), found.limiting[i, j]
+        x[driven] = found.x[i, j]
+        loaded = m.with_payload(link, found.mass[i, j], np.zeros(3), np.zeros((3, 3)))
+        rest = loaded.equilibrium(x, settle=True)
+        f = loaded.gravity_forces(rest.x)
+        assert rest.stability != 'unstable'
+        assert abs(f[row] / (found.upper[row] if f[row] > 0.0 else found.lower[row]) - 1.0) < 1e-6
+    with pytest.raises(ModelError, match=f"'{hung}' hangs from passive joints; expected '{link}'"):
+        m.load_chart(hung)
 
 
 def test_capacity_falls_with_the_pressure_and_with_the_reach():

@@ -112,6 +112,18 @@ def test_warnings_are_printed(psdyn, file):
     assert re.search(r"\n  link 'rod_link' \(line \d+\): inertia 1 kg m\^2 about all axes looks like a placeh", out)
 
 
+@pytest.mark.parametrize('begin, change, says', [
+    ('<joint name="hook_pitch">\n      ', '<command_interface name="effort"/>', "'hook_pitch' has a command interface"),
+    ('<param name="initial_value">', '-2.4</param><!--', "'loader_crane' does not hang from hook_pitch, hook_roll")])
+def test_why_a_controller_refuses_the_machine_is_printed(psdyn, file, begin, change, says):
+    text = (URDF / 'loader_crane.urdf').read_text()
+    assert 'refuses' not in psdyn('check', file(text))[1]
+    at = text.index('<joint name="hook_pitch">\n      <state')
+    text = text[:at] + text[at:].replace(begin, begin + change, 1).replace('<!--0.925148391531349</param>', '')
+    code, out, _ = psdyn('check', file(text))
+    assert code == 0 and 'A controller refuses this machine: ' in out and says in out
+
+
 def test_limits_that_reach_a_toggle_point(psdyn, file):
     xml = one_loop(limits={'cylinder': (-0.3, 0.7)}).xml
     code, out, _ = psdyn('check', file(xml))

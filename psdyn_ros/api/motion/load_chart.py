@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ...model.errors import ActuationError, StateError
+from ...model.errors import ActuationError, ModelError, StateError
 from ...model.parameters.hydraulics import Hydraulics
 from ..arguments import Array, vector
 from ..batch import actuator_states
@@ -19,6 +19,7 @@ from .inverse_kinematics import Search
 from .jacobian import jacobian
 from .link_point import point_record, poses
 from .samples import sampled_poses
+from .suspension import hanging_positions, link_above
 from .workspace import reach_and_height, upright
 
 if TYPE_CHECKING:
@@ -81,11 +82,16 @@ def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0
     pressure on both while a regenerative valve extends them; pressure None: that of the supply.  Friction helps nobody.
     How far the machine stands from tipping over is not part of it.
     point (3,) in link axes [m].  nodes: numbers of reaches and heights.  Coordinates that change neither, as a slew,
-    and a floating base stay at the initial position.
+    and a floating base stay at the initial position.  What hangs from passive joints hangs at rest and is held beside
+    the mass; the link is one that actuators move, and x are the driven coordinates.
     Redundant actuators share the efforts as in `inverse_dynamics`, up to where the first one is at its limit.
-    Raises ActuationError where there are fewer actuators than coordinates or none has a limit, StateError.
+    Raises ActuationError where there are fewer actuators than coordinates or none has a limit, ModelError for a link
+    that hangs, StateError.
     """
-    m = manipulator
+    whole, m = manipulator, manipulator.driven_machine
+    above = link_above(whole, link)
+    if above:
+        raise ModelError(f"'{link}' hangs from passive joints; expected '{above}', or another link that actuators move")
     lower, upper = _effort_limits(m, hydraulics, pressure)
     columns, rows = (int(number) for number in vector('nodes', nodes, 2))
     if min(columns, rows) < 2:
@@ -94,7 +100,7 @@ def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0
     held = _idle(m, link, point, record, up)
     x, pose = sampled_poses(m, record, start, held, SAMPLES)
     r, z = reach_and_height(pose[:, :, 3], up)
-    mass, _ = capacities(m, x, link, point, lower, upper)
+    mass, _ = capacities(whole, x, link, point, lower, upper)
     reach, height = np.linspace(r.min(), r.max(), columns), np.linspace(z.min(), z.max(), rows)
     steps = reach[1] - reach[0], height[1] - height[0]
     chart = LoadChart(reach, height, np.full((rows, columns), np.nan), np.full((rows, columns, m.nx), np.nan),
@@ -106,7 +112,7 @@ def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0
         near = np.flatnonzero(away < 1.0)
         near = near[np.argsort(-np.nan_to_num(mass[near], nan=-1.0))][:POSTURES]
         found = [search.nearest(_on_node(pose[k, :, 3], up, reach[j], height[i]), x[k]) for k in near]
-        _enter_best(m, chart, (i, j), np.array(found).reshape(-1, m.nx), record, up, (link, point))
+        _enter_best(whole, chart, (i, j), np.array(found).reshape(-1, m.nx), record, up, (link, point))
     return chart
 
 
@@ -115,7 +121,7 @@ def _enter_best(m: Manipulator, chart: LoadChart, node: tuple[int, int], x: Arra
     """Enter the posture of x (k, nx) that holds most at a node, of those that are there."""
     if not len(x):
         return
-    r, z = reach_and_height(poses(m, record, x)[:, :, 3], up)
+    r, z = reach_and_height(poses(m.driven_machine, record, x)[:, :, 3], up)
     i, j = node
     x = x[(abs(r - chart.reach[j]) < ON_NODE) & (abs(z - chart.height[i]) < ON_NODE)]
     if not len(x):
@@ -149,17 +155,18 @@ def _idle(m: Manipulator, link: str, point: npt.ArrayLike, record: Any, up: Arra
     return rates < IDLE * max(rates.max(initial=0.0), 1e-300)
 
 
-def capacities(m: Manipulator, x: Array, link: str, point: npt.ArrayLike, lower: Array, upper: Array) -> tuple[Array,
-               Array]:
-    """Return (largest masses (N,), rows of the actuators at their limit) at postures x (N, nx).
+def capacities(whole: Manipulator, x: Array, link: str, point: npt.ArrayLike, lower: Array, upper: Array) \
+        -> tuple[Array, Array]:
+    """Return (largest masses (N,), rows of the actuators at their limit) at postures x (N, nx) of the driven machine.
 
     Efforts are linear in the mass: those without it, and the weight of one kilogram by the Jacobian.  Redundant
     actuators share them as `allocation` does without limits.  A mass is NaN where the efforts without it are beyond a
-    limit.
+    limit, and where what is on passive joints does not hang.
     """
+    m = whole.driven_machine
     x, = states(m, batch=True, x=x)
     first, rest = m.dof - len(m.coordinates), np.zeros((len(x), m.dof))
-    unloaded = m.generalized_forces(x, rest, rest)[:, first:]
+    unloaded = _unloaded(whole, x)
     J = jacobian(m, x, link, point=point)[:, :3, first:]
     per_mass = -np.einsum('nij,i->nj', J, m.gravity)
     if m.actuators != m.coordinates:
@@ -174,6 +181,19 @@ def capacities(m: Manipulator, x: Array, link: str, point: npt.ArrayLike, lower:
     mass = room[np.arange(len(x)), limiting]
     mass[((unloaded > upper) | (unloaded < lower)).any(axis=1)] = np.nan
     return mass, limiting
+
+
+def _unloaded(whole: Manipulator, x: Array) -> Array:
+    """Return the forces (N, coordinates) of rest at postures x (N, nx) of the driven machine; NaN where it has none."""
+    m = whole.driven_machine
+    if m is whole:
+        rest = np.zeros((len(x), m.dof))
+        return m.generalized_forces(x, rest, rest)[:, m.dof - len(m.coordinates):]
+    position, hangs = hanging_positions(whole, x)
+    rest = np.zeros((len(x), whole.dof))
+    forces = whole.generalized_forces(position, rest, rest)[:, [name in m.coordinates for name in whole.coordinates]]
+    forces[~hangs] = np.nan
+    return forces
 
 
 def _shares(m: Manipulator, A: Array) -> Array:

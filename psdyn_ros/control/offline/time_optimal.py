@@ -205,7 +205,8 @@ def plan_along(manipulator: Manipulator, curve: Callable[..., Array], limits: Pa
     x, slope, bend = spline(curve, nodes)
     _check_stops(m, x)
     constraints = constraints_of(m, x, slope, bend, limits)
-    w, u = fastest(constraints, 1.0 / (nodes - 1), lambda node: _where(m, x, node))
+    w, u = fastest(constraints, 1.0 / (nodes - 1),
+                   lambda node: _where(m, x, node) + _overload(m, constraints, limits, node))
     speed = np.sqrt(w)
     time = np.concatenate(([0.0], np.cumsum(2.0 / (nodes - 1) / (speed[:-1] + speed[1:]))))
     xdd = slope * u[:, None] + bend * w[:, None]
@@ -289,7 +290,7 @@ def fastest(constraints: Constraints, h: float, where: Callable[[int], str] = st
     for i in range(nodes - 1):
         u[i] = _largest_u(constraints, i, h, w[i], low[i + 1], high[i + 1])
         w[i + 1] = min(max(w[i] + 2.0 * h * u[i], low[i + 1]), high[i + 1])
-        if i + 1 < nodes - 1 and not w[i + 1] > 0.0:
+        if not w[i] + w[i + 1] > 0.0:       # a path that turns back may stop at one node
             raise StateError(f'the limits admit no motion at {where(i + 1)}')
     u[-1] = u[-2]
     return w, u
@@ -329,3 +330,14 @@ def _largest_u(constraints: Constraints, i: int, h: float, w: float, low: float,
 
 def _where(m: Manipulator, x: Array, node: int) -> str:
     return f'node {node}, ' + ', '.join(f'{name} = {value:.6g}' for name, value in zip(m.coordinates, x[node]))
+
+
+def _overload(m: Manipulator, constraints: Constraints, limits: PathLimits, node: int) -> str:
+    """Return which effort is beyond its limit while the machine stands still at a node; empty where none is."""
+    n, room = m.dof, constraints.gamma[node, :2 * m.dof]
+    row = int(np.argmin(room))
+    if room[row] >= 0.0:
+        return ''
+    limit, sign = (limits.upper[row], 1.0) if row < n else (limits.lower[row - n], -1.0)
+    return (f"; at rest there '{m.coordinates[row % n]}' needs {limit - sign * room[row]:.4g} N or N m with friction, "
+            f'and its limit is {limit:.4g}')

@@ -20,6 +20,7 @@ import numpy as np
 from ...api.arguments import Array
 from ...api.manipulator import Manipulator
 from ...api.motion.inverse_kinematics import OutOfReachError
+from ...api.motion.suspension import link_above
 from ...api.orientation import rotation
 from ...model.errors import ModelError, StateError, check_name, did_you_mean, shorten
 from ...model.text_file import read_text
@@ -66,12 +67,7 @@ def check_link(manipulator: Manipulator, link: str, what: str) -> None:
     """Raise ModelError, whose text begins with `what`, for a link that actuators do not move, or that is none."""
     m = manipulator
     check_name(link, m.links, f"{what}: no link of '{m.name}'")
-    joints, above = m.machine.description.joints, ''
-    parents = {joint.child: name for name, joint in joints.items()}
-    while link in parents:
-        name = parents[link]
-        link = joints[name].parent
-        above = link if name in m.passive_joints else above
+    above = link_above(m, link)
     if above:
         raise ModelError(f"{what} hangs from passive joints, which are not planned; expected '{above}', or another "
                          'link that actuators move')
@@ -152,6 +148,5 @@ def _mapping(where: str, value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
         raise ModelError(f'{where} is {shorten(repr(value))}; expected a mapping with {", ".join(keys)}')
     for key in value:
         if key not in keys:
-            raise ModelError(f"{where}: '{shorten(str(key))}' is not known{did_you_mean(str(key), keys)}; there are: "
-                             f'{", ".join(keys)}')
+            raise ModelError(f"{where}: '{shorten(str(key))}' is not known{did_you_mean(str(key), keys)}")
     return value

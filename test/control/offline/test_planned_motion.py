@@ -239,7 +239,8 @@ def test_path_beyond_a_stop_is_refused():
 
 def test_limits_that_admit_no_motion_are_named():
     c, limits = config(np.inf), planned(np.inf)[1]
-    with pytest.raises(StateError, match='no motion along the path is within the limits at node'):
+    with pytest.raises(StateError, match='no motion along the path is within the limits at node .*; at rest there '
+                       r"'\w+' needs [-+.e\d]+ N or N m with friction, and its limit is [-+.e\d]+$"):
         plan_motion(c.machine, way(c), replace(limits, upper=0.5 * limits.upper))
 
 

@@ -64,6 +64,16 @@ def test_a_full_speed_arc_is_planned_like_any_path(tmp_path):
     assert motion.use.max() <= 1.001
 
 
+@pytest.mark.parametrize('nodes', [200, 300])
+def test_a_path_that_turns_back_is_planned(tmp_path, nodes):
+    """There and back on an arc: at the corner some timings are at rest at a node."""
+    rows = read(tmp_path, 'link: tcp\nstraight: true\nposes: [{position: [2.6, 0.6, 0.9]}, '
+                          '{position: [2.4, 1.6, 1.2]}, {position: [2.4, 0.6, 0.9], via: [2.6, 1.1, 1.05]}]')
+    motion = plan_motion(crane(), rows, limits_of(crane(), acceleration=np.full(4, 1.0)), nodes=nodes)
+    np.testing.assert_allclose(crane().link_pose(motion.x[-1], 'tcp')[:3, 3], (2.4, 0.6, 0.9), atol=1e-6)
+    assert motion.use.max() <= 1.001 and motion.duration < 20.0
+
+
 def test_pose_out_of_reach_is_named_with_what_is_missing(tmp_path):
     with pytest.raises(StateError, match=r"pose 1: .*'tcp'.* m"):
         read(tmp_path, 'link: tcp\nposes: [{position: [2.6, 0.6, 0.9]}, {position: [9, 0, 1]}]')
