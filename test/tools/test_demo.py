@@ -19,7 +19,7 @@ import psdyn_ros
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from psdyn_ros import cli  # noqa: E402
-from psdyn_ros.tools.demo import demo  # noqa: E402
+from psdyn_ros.tools.demo import demo, session  # noqa: E402
 from psdyn_ros.tools.demo.machine_run import MachineRun  # noqa: E402
 from psdyn_ros.validation.bags.recording import read_bag  # noqa: E402
 from psdyn_ros.validation.metrics import PASS  # noqa: E402
@@ -138,6 +138,18 @@ def test_time_by_hand_waits_for_a_controller_that_stalls():
     run._control.cycles += 1
     run._periods()
     assert len(steps) == 2 * before
+
+
+def test_a_motion_is_waited_for_however_slowly_it_goes_but_not_where_it_stands(monkeypatch):
+    clock = types.SimpleNamespace(now=0.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(session, 'time', clock)
+    waiting = session.Waiting(None, None)
+    monkeypatch.setattr(waiting, 'turn', lambda what: setattr(clock, 'now', clock.now + session.REACTION / 8.0))
+    waiting.through(lambda: 0.1 * clock.now, 10.0, 'motion')
+    assert clock.now == 100.0
+    waiting.through(lambda: min(0.1 * clock.now, 12.0), 20.0, 'motion')
+    assert 120.0 + session.REACTION < clock.now <= 125.0 + session.REACTION     # two turns
 
 
 @pytest.mark.lockstep

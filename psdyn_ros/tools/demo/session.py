@@ -1,5 +1,6 @@
 """What demonstrations are made of: nodes as processes, a node of our own among them, waiting, and an orderly end."""
 
+import math
 import os
 import signal
 import sys
@@ -97,13 +98,18 @@ class Waiting:
                 raise DemoError(f'{what}: nothing within {seconds:g} s{self._last_words()}')
 
     def through(self, elapsed, seconds, what):
-        """Wait until elapsed() has reached so many seconds of the machine's time, and show that they go by."""
-        deadline = time.monotonic() + seconds + REACTION
+        """Wait until elapsed() has reached so many seconds of the machine's time, and show that they go by.
+
+        However slowly, as in lock-step on a busy computer; it ends where elapsed() stands still for REACTION.
+        """
+        latest, deadline = -math.inf, time.monotonic() + REACTION
         with tqdm(total=seconds, desc=what, unit='s', disable=None, leave=False,
                   bar_format='{desc}: {bar} {n:.1f} of {total:.1f} s') as bar:
             while (now := elapsed()) < seconds:
                 bar.update(now - bar.n)
                 self.turn(what)
+                if now > latest:
+                    latest, deadline = now, time.monotonic() + REACTION
                 if time.monotonic() > deadline:
                     break       # the report says how far the recording goes
 

@@ -29,9 +29,8 @@ class Equations:
     """
 
     def __init__(self, products, noise, weights, width):
-        # the last column is nothing: what does not act on an actuator
-        self._products, self._noise = (np.pad(one * weights[:, None, None], ((0, 0), (0, 0), (0, 1), (0, 1)))
-                                       for one in (products, noise))
+        # weights are put on what is chosen of them: of a long recording they are too large for copies
+        self._products, self._noise, self._weights = products, noise, weights
         bins = len(products)
         self.block = max(min(round(BLOCK / width), bins // FEWEST), 1)
         self._short = max(min(round(SHORT / width), self.block), 1)
@@ -39,7 +38,7 @@ class Equations:
 
     def chosen(self, columns):
         """(bins, 1 + n, 1 + n) of some columns (actuators, n) of those by number, -1: none."""
-        return _of_columns(self._products, columns)
+        return _of_columns(self._products, self._weights, columns)
 
     def share(self, columns):
         """`Interval` of the share of the residual's squares that columns (actuators, n) explain."""
@@ -66,8 +65,8 @@ class Equations:
         """(actuators,) weighted sum of squares of what columns (actuators, n) times theta (n,) add to each."""
         total, out = self._products.sum(axis=0), np.zeros(len(columns))
         for actuator, own in enumerate(columns):
-            index = np.where(own < 0, -1, own + 1)
-            out[actuator] = theta @ total[actuator][index[:, None], index] @ theta
+            acts = np.where(own < 0, 0.0, theta)
+            out[actuator] = self._weights[actuator] * (acts @ total[actuator][own[:, None] + 1, own + 1] @ acts)
         return out
 
     def fit(self, columns):
@@ -114,7 +113,7 @@ class Equations:
 
     def _without_noise(self, columns):
         """(bins, 1 + n, 1 + n) of columns (actuators, n)."""
-        products, noise = self.chosen(columns), _of_columns(self._noise, columns)
+        products, noise = self.chosen(columns), _of_columns(self._noise, self._weights, columns)
         of_all, of_noise = (one.sum(axis=0)[1:, 1:] for one in (products, noise))
         size = np.sqrt(np.maximum(np.diagonal(of_all), np.finfo(float).tiny))
         scale = 1.0 / np.outer(size, size)
@@ -136,11 +135,14 @@ class Equations:
             return bootstrap(np.column_stack((whole, part)), mean, block=self.block, resamples=RESAMPLES)
 
 
-def _of_columns(products, columns):
+def _of_columns(products, weights, columns):
     total = 0.0
     for actuator, own in enumerate(columns):
-        index = np.concatenate(([0], np.where(own < 0, -1, own + 1)))
-        total = total + products[:, actuator][:, index[:, None], index]
+        index = np.concatenate(([0], own + 1))
+        # a column below 0 is nothing: it does not act on the actuator
+        acts = np.concatenate(([True], own >= 0))
+        chosen = weights[actuator] * products[:, actuator][:, index[:, None], index]
+        total = total + np.where(np.outer(acts, acts), chosen, 0.0)
     return total
 
 

@@ -221,13 +221,15 @@ class Diagnosis:
         return np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0)
 
     def _before(self, products, delays):
-        """Products (bins, actuators, ...) with the residual as it was before delays were taken off."""
-        change = np.tile(np.eye(products.shape[-1]), (len(self._actuators), 1, 1))
+        """Products (bins, actuators, ...), in place, with the residual as it was before delays were taken off."""
         for axis in range(len(self._actuators)):
             taken = [delays[topic].taken for topic in self._topics(axis) if topic in delays]
-            # the column of the delay is - rate, which is what being late by 1 s adds, to first order
-            change[axis, 1 + RATE, 0] = np.mean(taken) if taken else 0.0
-        return np.swapaxes(change, 1, 2) @ products @ change
+            if taken:
+                # the column of the delay is - rate, which is what being late by 1 s adds, to first order
+                own, late = products[:, axis], np.mean(taken)
+                own[..., 0] += late * own[..., 1 + RATE]
+                own[:, 0] += late * own[:, 1 + RATE]
+        return products
 
     def _topics(self, axis):
         """Topics that the effort of an actuator is measured by."""

@@ -44,18 +44,20 @@ class ExactColumns:
 
         found  {number of the first column: (columns,) what was found}
         """
-        sums = self._sums
+        sums = [one.copy() for one in self._sums]
         for columns, others, added in self._parts:
             if columns.start in found:
                 more = added(found[columns.start])
             else:
                 more = self._best(columns, others, added)
             if more is not None:
-                sums = [_with_columns(one, _numbers(columns), _numbers(others), more) for one in sums]
+                for one in sums:
+                    _add_columns(one, _numbers(columns), _numbers(others), more)
         if TILT.start in found:
             load = found.get(PAYLOAD.start, np.array([0.0, *found.get(CENTER.start, np.zeros(3))]))
             tilt, tilted = (_numbers(range(part.start, part.stop)) for part in (TILT, TILTED))
-            sums = [_with_columns(one, tilt, tilted, np.kron(np.eye(2), load[:, None])) for one in sums]
+            for one in sums:
+                _add_columns(one, tilt, tilted, np.kron(np.eye(2), load[:, None]))
         return Equations(*sums, self._weights, self._width)
 
     def _best(self, columns, others, added):
@@ -69,7 +71,9 @@ class ExactColumns:
             found = added(Equations(*reduced, self._weights, self._width).fit(of_all)[0])
             if found is None:
                 break
-            more, reduced = found, [_with_columns(one, own, rest, found) for one in few]
+            more, reduced = found, [one.copy() for one in few]
+            for one in reduced:
+                _add_columns(one, own, rest, found)
         return more
 
 
@@ -97,9 +101,7 @@ def _numbers(columns):
     return np.arange(1 + columns.start, 1 + columns.stop)
 
 
-def _with_columns(products, columns, others, more):
-    """Products (..., n, n) of columns to some of which `more` (others, columns) of others is added."""
-    out = products.copy()
-    out[..., columns] += out[..., others] @ more
-    out[..., columns, :] += more.T @ out[..., others, :]
-    return out
+def _add_columns(products, columns, others, more):
+    """Add `more` (others, columns) of others to columns, of which these are the products (..., n, n), in place."""
+    products[..., columns] += products[..., others] @ more
+    products[..., columns, :] += more.T @ products[..., others, :]

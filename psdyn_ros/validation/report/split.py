@@ -59,7 +59,8 @@ class Split(NamedTuple):
         if self.frozen:
             return f'{self.frozen}; from there on the rig no longer moved the load.'
         if self.time[-1] < page.COMPLETE * self.duration:
-            return f'the recordings have {self.time[-1]:.1f} s of {self.duration:.1f} s in common.'
+            return (f'the recordings have {self.time[-1]:.1f} s of {self.duration:.1f} s in common: simulator or rig '
+                    'stood still; what they said is in the folder log beside the report.')
         travel = next(d.travel for d in self.deviations if d.name == self.cylinder)
         if travel < MOVES:
             return f'{self.cylinder} moved by {1e3 * travel:.1f} mm only.'
