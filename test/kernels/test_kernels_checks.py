@@ -115,17 +115,13 @@ def test_efforts_are_restrained_as_by_numpy(rng, forces):
 
 
 def test_an_effort_that_is_not_finite_is_left_to_the_gate():
-    buffer, model, zero = effort_range.make_effort_range([0], 1, 2), effort_range.make_effort_model(1), np.zeros(1)
-    command = np.array([np.nan])
-    assert effort_range.restrain_efforts(buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), zero,
-                                         command) == (-1, 0.0)
-    assert np.isnan(command[0])
-    arrays, check = (kind(*views(one, types)) for kind, one, types in (
-        (effort_range.EffortModel, model, effort_range.MODEL_TYPES),
-        (effort_range.EffortRange, buffer, effort_range.TYPES)))
-    arrays.inertia[:], arrays.lack[:], check.limits[:], command[:] = 1.0, np.nan, 1.0, 0.5
-    effort_range.restrain_efforts(buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), zero, command)
-    assert np.isnan(command[0])
+    buffer, model, command = effort_range.make_effort_range([0], 1, 2), effort_range.make_effort_model(1), np.ones(1)
+    given = buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), np.zeros(1), command
+    command[:] = np.nan
+    assert effort_range.restrain_efforts(*given) == (-1, 0.0) and np.isnan(command[0])
+    model = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES))
+    model.inertia[:], model.lack[:], command[:] = 1.0, np.nan, 0.5
+    assert effort_range.restrain_efforts(*given)[0] == 0 and np.isnan(command[0])
 
 
 def test_the_effort_model_is_inverse_dynamics_and_friction(rng, crane):
@@ -176,15 +172,11 @@ class Forces:
 
     def __init__(self, rows, area, residual, allowed, rest):
         self.rows, self.area, self.residual, self.friction, self.rest = rows, area, residual, allowed, rest
-        self.needed = np.zeros(len(rows))
-        self.begin()
-
-    def begin(self):
-        self.given, self.speed = [], None
+        self.needed, self.given, self.speed = np.zeros(len(rows)), [], None
 
     def judge(self, model, command, desired, unknown, dt):
         if not 0.0 <= dt <= speeds.LONGEST_STEP_S or np.isnan(command[self.rows]).any():
-            self.begin()
+            self.given, self.speed = [], None
             return speeds.BEGUN
         self.given.append((dt, *command[self.rows]))
         times, commands = np.array(self.given)[:, 0], np.array(self.given)[:, 1:]
@@ -202,8 +194,8 @@ class Forces:
             if sum(self.times) < speeds.HORIZON_S - 1e-8:
                 self.times.append(waited)
                 self.first.append(excess)
-                self.off = self.lack = np.average(self.first, axis=0, weights=self.times)
-                self.usual = now
+                self.usual, self.off = now, np.average(self.first, axis=0, weights=self.times)
+                self.lack = self.off
             else:
                 self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
                 self.lack = self.lack + waited / speeds.LEARNING_S * (self.off - self.lack)
@@ -500,8 +492,8 @@ def test_pressures_may_change_as_by_numpy(rng, oil, limited):
         flow = c['gain'].max(axis=1) * np.sqrt(high) * np.minimum(open_by + kernels.OPENING_MARGIN, 1.0)
         area, x = np.array([c['area_a'], c['area_b']]), position[oil.rows]
         volume = np.array([c['dead_a'] + area[0] * x, c['dead_b'] + area[1] * (c['stroke'] - x)])
-        rates = c['bulk'] / np.maximum(volume, MIN_CHAMBER_VOLUME_M3) * (
-            flow + area * (np.abs(rate[oil.rows]) + margin))
+        least = np.maximum(volume, MIN_CHAMBER_VOLUME_M3)
+        rates = c['bulk'] / least * (flow + area * (np.abs(rate[oil.rows]) + margin))
         assert sensors['rate'][:-1] == pytest.approx(np.minimum(rates.T, fastest).ravel())
         of_supply = (flow.sum() + oil.supply['flow'][0]) / oil.supply['capacity'][0] if limited else 7.0
         assert sensors['rate'][-1] == pytest.approx(of_supply)
