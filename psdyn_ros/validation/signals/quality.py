@@ -236,6 +236,8 @@ class Quality:
     def _of_source(self):
         if self.channels.others:
             yield Finding(WARNING, self.channels.states[0], self.channels.others_text)
+        if self.channels.apart_text:
+            yield Finding(WARNING, self.channels.states[0], self.channels.apart_text)
         if self._source is None:
             return
         if self._source.invalid:

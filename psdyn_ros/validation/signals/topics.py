@@ -77,6 +77,16 @@ class Channels:
                 f'{", ".join(self.others)} is not; choose another one with --topic states=TOPIC')
 
     @property
+    def apart_text(self):
+        """In words, which topic is of another namespace than the states; '' where none is."""
+        states = self.states[0].split('/')
+        for topic in (self.efforts, self.telemetry, *self.ports.values()):
+            names = topic.split('/')
+            if len(states) > 2 < len(names) and names[1] != states[1]:
+                return f"'{self.states[0]}' and '{topic}' are of two namespaces; are they of one machine?"
+        return ''
+
+    @property
     def clocks(self):
         """Topics whose stamps are of another clock than those of the states: {topic: s by which they differ}."""
         first = self.offsets.get(self.states[0])

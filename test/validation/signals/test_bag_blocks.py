@@ -106,7 +106,16 @@ def test_topics_of_another_machine_are_left_out(tmp_path, crane, hydraulics, swi
     assert channels.states == (f'/left{STATES}',) and channels.telemetry == ''
     assert channels.others == (f'/right{STATES}',) and f'/right{STATES} is not' in channels.others_text
     channels, _, _ = collect(path, crane, hydraulics, {'states': f'/right{STATES}'})
-    assert channels.telemetry == '/right/oil' and channels.others == ()
+    assert channels.telemetry == '/right/oil' and channels.others == () and not channels.apart_text
+
+
+def test_pressures_of_another_namespace_are_named(tmp_path, crane, hydraulics, swing):
+    times, positions, velocities = (one[:300] for one in swing)
+    states = cases.state_messages(crane, times, positions, velocities, topic=f'/left{STATES}')
+    oil = telemetry_messages(hydraulics, times, topic='/right/oil')
+    path = cases.write(tmp_path / 'a.mcap', states, oil, kinds={f'/left{STATES}': JOINT_STATE, '/right/oil': ARRAY})
+    channels, _, _ = collect(path, crane, hydraulics)
+    assert channels.apart_text == f"'/left{STATES}' and '/right/oil' are of two namespaces; are they of one machine?"
 
 
 def test_without_states_what_is_there_is_listed(tmp_path, crane, hydraulics):
