@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels.control import passive as kernels
-from ...kernels.runtime.buffer import FLOAT, view
+from ...kernels.runtime.buffer import views
 from ...model.errors import PsdynError
 
 RATIO = 0.3             # damping ratio by default
@@ -69,7 +69,7 @@ class SwingDamping:
     def __init__(self, terms, dof, passive):
         self._terms, self.ratio = terms, RATIO
         self._buffer = kernels.make_deviation(dof, passive)
-        self._d = kernels.Deviation(*(view(self._buffer, k, FLOAT) for k in range(len(kernels.Deviation._fields))))
+        self._d = kernels.Deviation(*views(self._buffer, kernels.DEVIATION_TYPES))
         self.motion = self._d.motion        # (3, dof) position, rate and acceleration of the deviation
         self.active = False                 # whether there is a deviation
         self.problem = ''                   # why it does not act; '' where it may

@@ -274,6 +274,10 @@ class Deviation(NamedTuple):
     state: np.ndarray       # (3,) share of the feedback in use; lowest frequency [rad/s] and size [rad, m] of the swing
 
 
+# types of the fields of `Deviation`
+DEVIATION_TYPES = (FLOAT,) * 10
+
+
 def make_deviation(n, p):
     """Return the buffer of `Deviation` of n axes and p passive joints."""
     return pack(Deviation(np.zeros((3, n)), np.zeros((6, n)), np.zeros(n), np.zeros(p), np.zeros((p, n)),

@@ -191,7 +191,7 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
     unknown  (n,) accelerations that may come from a motion that is not measured
     dt       s since the last cycle
     """
-    s, m = bind_momentum(buffer), bind_effort_model(model)
+    s = bind_momentum(buffer)
     memory, count = s.memory, s.rows.shape[0]
     if memory[COMPARED_S] == 0.0:
         for i in range(count):
@@ -209,6 +209,7 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
         s.forces[IMPULSE, i] += dt * command[s.rows[i]]
     if memory[WAITED_S] < STEP_S:
         return NOT_JUDGED
+    m = bind_effort_model(model)
     compare_momentum(s, m, memory[WAITED_S], rests(s, m.state[1], desired))
     return largest_change(s, unknown)
 

@@ -169,7 +169,8 @@ class Controller:
         """Begin to bring the machine to rest and to its safe output; `turn` goes on with it."""
         if self._rest_deadline is None:
             now = time.monotonic_ns()
-            clock, _ = self._rest_progress = self._core.inputs.at(now), now
+            clock = self._core.inputs.at(now)
+            self._rest_progress = clock, now
             self._rest_deadline = clock + self._setup.config.declaration.stop_time_ns + STOP_OVERTIME_NS
             self._checks.forget()
             self._core.deactivate(now)
