@@ -93,7 +93,7 @@ class StateChecks(Check):
         self._channels, self._memory, self._stamps, _ = views(history, kernels.TYPES)
         self._going_on = np.zeros((4, self._dof))
         self._going_on[kernels.MOST_ADDED] = FROZEN_TRAVEL * self._channels['sticking']
-        self._estimated_at = 0          # ns, stamp of the last state of which there was an estimate; 0: none
+        self._estimated_at = 0          # ns, stamp of the last state with an estimate beside a reference; 0: none
         # (verdict, bits, coordinate) of x, xd, stamp, desired_rate
         self._judge = partial(kernels.judge_state, history)
         self._sensors = None
@@ -125,7 +125,8 @@ class StateChecks(Check):
         desired (3, dof): reference at the state before; None: none is followed
         """
         stamp, last, estimate = self.input.stamp, self._estimated_at, np.empty((2, self._dof))
-        self._estimated_at, dt = stamp, 1e-9 * (stamp - last) if last else math.nan
+        self._estimated_at = 0 if desired is None else stamp        # what was added to a reference ends with it
+        dt = 1e-9 * (stamp - last) if last else math.nan
         goes_on = desired is not None and kernels.go_on(
             self._going_on, self.x, self.xd, np.array(desired, dtype=float), dt, estimate)
         return tuple(estimate) if goes_on else (self.x, self.xd)

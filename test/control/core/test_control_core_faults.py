@@ -136,6 +136,23 @@ def test_enabling_forgets_what_the_motion_before_needed_F39():
         assert rig.tick().command == pytest.approx(rig.law.holding(rig.plant.x), rel=1e-3, abs=1.0)
 
 
+def test_what_was_added_to_a_frozen_position_ends_with_its_reference_F09():
+    rig = Rig('valve').hold()
+    rig._drive = lambda: None           # friction holds the machine
+    rig.follow(rig.plant.x + [0.0, 0.0, 0.0, 0.001], 1.0)
+    rig.ticks(round(RATE))
+    assert rig.law.desired[0, 3] - rig.plant.x[3] > 9e-4
+    rig.pressed = True
+    rig.until(SAFE, 100)
+    rig.pressed = False
+    rig.ticks(5)
+    rig.core.reset(rig.now)
+    rig.until(STANDBY, 10)
+    rig.core.enable(rig.now)
+    rig.ticks(round(3 * RATE))
+    assert rig.state is HOLD and (np.abs(rig.output.command) < 1e-3).all()
+
+
 @pytest.mark.parametrize('bad', [np.full(4, np.nan), np.array([0.0, np.inf, 0.0, 0.0]), np.zeros(3), [0.0] * 4, None],
                          ids=['nan', 'inf', 'length', 'list', 'none'])
 @pytest.mark.parametrize('start', ('hold', 'run'))
