@@ -66,7 +66,6 @@ class ForceLaw(ControlLaw):
         self._lead = delay + 0.5 * (period or 0.0) + (PRESSURE_LAG if PRESSURE in self.interfaces else 0.0)
         self._make_buffer()
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
-        self._limit = self._law.limit
         self._dry = bool((self.axes['coulomb'] + self.axes['stribeck']).any())
         self._viscous = self.axes['viscous'].copy()
         self.kernel = kernels.force_cycle
