@@ -22,10 +22,10 @@ HEADER = ('loop', 'rate [Hz]', 'trigger', 'cycles', 'late p50', 'p99', 'p99.9', 
           'max', 'age p50', 'p99', 'p99.9', 'max', 'missed slots', 'longest run')
 PAGE = (
     '# How punctual and how quick a control cycle is', '',
-    'Written by `psdyn latency --report`; [realtime.md](../how-to/realtime.md) says how it is measured and what helps. A '
-    'loop that only sleeps, one that only echoes messages and the controller of the crane on its valves take turns, each in '
-    'a process of its own, over DDS, in the same minutes. With the trigger `timer` the age of the input depends on the '
-    'phase between states and slots.', '')
+    'Written by `psdyn latency --report`; [realtime.md](../how-to/realtime.md) says how it is measured and what '
+    'helps. A loop that only sleeps, one that only echoes messages and the controller of the crane on its valves take '
+    'turns, each in a process of its own, over DDS, in the same minutes. With the trigger `timer` the age of the input '
+    'depends on the phase between states and slots.', '')
 PARTS = ('execution', 'computation', 'publishing')
 
 
