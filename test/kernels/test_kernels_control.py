@@ -145,7 +145,7 @@ def test_the_cycle_gives_the_efforts_of_its_slow_twin(name, joints, kind, rng):
     bare = law.load.mechanism
     twin = Twin(bare, law, gains, joints, kind is PdGravity)
     holding = np.abs(law.load.holding_efforts(m.initial_position)).max()
-    law._limit[:] = twin.limit = np.minimum(m.limits.effort, 3.0 * holding)
+    law._law.limit[:] = twin.limit = np.minimum(m.limits.effort, 3.0 * holding)
     law.axes['viscous'], law.axes['coulomb'] = 0.02 * m.limits.effort, 0.01 * m.limits.effort
     law.hold(m.initial_position)
     law.reference.follow(demonstration(m), 0.0)

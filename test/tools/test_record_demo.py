@@ -94,7 +94,9 @@ def test_a_bag_has_every_instant_on_every_topic_and_honest_times(folders, case):
     period = record_demo.PERIOD
     states = read_messages(folders['plain'] / case, [record_demo.STATES])
     stamps = joint_series(states, record_demo.STATES).stamps
-    assert set(np.diff(stamps)) == {period} and len(stamps) >= (SECONDS + 2 * record_demo.REST) / (1e-9 * period)
+    # in lock-step a state that is not answered in time comes once more
+    instants = np.unique(stamps)
+    assert set(np.diff(instants)) == {period} and len(instants) >= (SECONDS + 2 * record_demo.REST) / (1e-9 * period)
     # a recorder in simulated time notes that of the last state
     assert np.array_equal(stamps, received[record_demo.STATES])
     for topic, times in received.items():

@@ -94,16 +94,19 @@ def judge_stop(limits, stop, rates, elapsed, period):
 
     limits   (2, n) deceleration that is demanded; speed that a stop may add, and ends with
     stop     (3, n) |rates| at the beginning of the stop, smoothed rates, and speed that is left, which is set
-    rates    (n,) measured
+    rates    (n,) measured; a speed counts that is beyond by itself and smoothed
     elapsed  s in which the deceleration must have acted
     """
     begin, smooth, left = stop[0], stop[1], stop[2]
+    worst, most = -1, 1.0
     for i in range(rates.shape[0]):
         smooth[i] += min(period / SMOOTHING_S, 1.0) * (rates[i] - smooth[i])
         allowed = max(FASTER * begin[i], begin[i] + limits[1, i]) - elapsed * limits[0, i]
         left[i] = max(allowed, limits[1, i])
-    row, share = largest(smooth, left)
-    return row if share > 1.0 else -1
+        share = min(abs(smooth[i]), abs(rates[i])) / left[i]        # an axis that slows down is slower than its mean
+        if share > most:
+            worst, most = i, share
+    return worst
 
 
 @entry

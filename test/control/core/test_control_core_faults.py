@@ -120,7 +120,7 @@ def test_a_law_with_a_wrong_integral_that_clips_its_efforts_stops_F39(axis):
 
 def test_an_effort_at_its_limit_is_no_fault_of_a_sound_law_F39():
     rig = Rig(declared={'tracking_tolerance': np.full(4, 0.3)}).hold()
-    rig.law._limit[2] = 1.02 * abs(rig.law.holding(rig.plant.x)[2])
+    rig.law._law.limit[2] = 1.02 * abs(rig.law.holding(rig.plant.x)[2])
     rig.follow(rig.machine.initial_position + [0.4, 0.1, 0.1, 0.3], 2.0)
     rig.ticks(100)
     assert rig.state is RUN and rig.law.saturations[2] > 50 and 'effort_suspect' not in rig.counts

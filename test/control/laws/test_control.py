@@ -177,7 +177,7 @@ def test_redundant_actuators_beyond_a_limit_share_the_load_within_it(machine):
     still = np.zeros(m.dof)
     free = law.update(0.0, m.initial_position, still)
     left, right = m.actuators.index('boom_cylinder_left'), m.actuators.index('boom_cylinder_right')
-    law._limit[left] = 0.5 * free[left]
+    law._law.limit[left] = 0.5 * free[left]
     shared = law.update(0.0, m.initial_position, still)
     assert shared[left] == pytest.approx(0.5 * free[left])
     assert shared[right] == pytest.approx(1.5 * free[right], rel=1e-3)

@@ -64,6 +64,12 @@ def test_a_sound_machine_is_not_stopped():
     assert false_stops(usual('package', RUN)[0], 0, 4.0) == []
 
 
+@pytest.mark.long
+def test_an_axis_that_sticks_and_then_swings_in_a_stop_is_not_failing_F42():
+    """PID leaves it behind its reference until friction lets it go, as the stop begins."""
+    assert false_stops(make_machine(PID, plant='package', rate=100.0), 0, 180.0) == []
+
+
 def test_a_late_law_swings_no_faster_than_allowed():
     machine = make_machine('effort', rate=RATE)
     lie = next(one for one, state in cases('effort', 'law: 50 ms late') if state is HOLD)
