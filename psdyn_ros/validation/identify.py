@@ -39,7 +39,8 @@ from .metrics.verdict import CLEAR
 from .signals.blocks import Block
 from .signals.quality import INVALID
 
-REFUSED = 'ports', 'exchanged', 'delay', 'contact_force'     # none of the parameters, but would be taken for them
+# none of the parameters, but would be taken for them
+REFUSED = 'ports', 'exchanged', 'delay', 'contact_force', 'hanging_load'
 EVERY = 4                   # stretch of them is held out
 FRICTION_SECONDS = 2.0      # that an actuator must slide for its friction
 HEAVIEST = 1.0              # of the mass of the machine, scale of a payload

@@ -101,7 +101,7 @@ def test_a_bag_has_every_instant_on_every_topic_and_honest_times(folders, case):
     assert np.array_equal(stamps, received[record_demo.STATES])
     for topic, times in received.items():
         assert np.all(np.diff(times) >= 0), topic
-        # a controller that waits for a state repeats itself, which a plant in lock-step does not
+        # a controller that waits for a state repeats itself; a plant in lock-step repeats all that it says
         least, most = (0, 2) if topic in record_demo.OF_PLANT else (-0.02 * len(stamps), np.inf)
         assert least - 2 <= len(times) - len(stamps) <= most, topic
 

@@ -13,7 +13,7 @@ from psdyn_ros.api.load import load
 from psdyn_ros.cli import main
 from psdyn_ros.model.locate import find_machine
 from psdyn_ros.validation.identify import IdentificationError, identify_bag
-from psdyn_ros.validation.metrics import FAIL, PASS, UNDECIDED
+from psdyn_ros.validation.metrics import FAIL, INVALID, PASS, UNDECIDED
 from psdyn_ros.validation.metrics.verdict import CLEAR
 from psdyn_ros.validation.validate import validate
 
@@ -37,8 +37,13 @@ def exchanged_lift_and_tilt(pressures):
     pressures[:2] = pressures[1::-1].copy()
 
 
+def dead_at_lift(pressures):
+    pressures[0] = 0.0
+
+
 CASES = {'healthy': {}, 'offset': {'change': offset_of_tilt}, 'bar': {'change': in_bar},
-         'exchanged': {'change': exchanged_at_lift}, 'names': {'change': exchanged_lift_and_tilt}, 'late': {'late': 2}}
+         'exchanged': {'change': exchanged_at_lift}, 'names': {'change': exchanged_lift_and_tilt}, 'late': {'late': 2},
+         'dead': {'change': dead_at_lift}}
 
 
 @pytest.fixture(scope='module')
@@ -95,6 +100,15 @@ def test_units_that_look_wrong_come_first_and_stop_causes(bags, capsys):
     shown = capsys.readouterr().out
     assert shown.startswith(f'{FAIL}: pressures: up to ') and 'in bar?' in shown.splitlines()[0]
     assert 'causes are looked for once they are right' in shown
+
+
+def test_dead_sensors_come_first_and_stop_causes(bags, capsys):
+    assert main(['validate', str(bags['dead']), '--urdf', 'hiab_xs031']) == 2
+    shown = capsys.readouterr().out
+    assert shown.startswith(f'{INVALID}: lift_cylinder.pressure: 0 and 0 Pa in every message, though it moves by ')
+    assert 'causes are looked for once they are right' in shown
+    with pytest.raises(IdentificationError, match='dead sensors'):
+        identify_bag(bags['dead'], 'hiab_xs031')
 
 
 def test_page_terminal_and_json_say_when_the_effort_was_wrong(tmp_path, capsys):

@@ -229,6 +229,7 @@ class Quality:
         found += [Finding(INVALID, name, f'it jumps to and fro by {one.size:.3g} from message to message; are there '
                           'two publishers, or two machines, on its topic?')
                   for name, one in self._alternations.items() if one.seen]
+        found += [Finding(INVALID, about, text) for about, text in self.units.dead()]
         found += [_spikes(name, rates) for name, rates in self.rates.items() if rates.spikes]
         found += [Finding(WARNING, about, text) for about, text in self.units.findings()]
         return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))

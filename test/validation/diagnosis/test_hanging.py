@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from support.bags.bag_cases import state_messages, write
 from support.bags.diagnosis_cases import diagnosed
 from support.bags.recorded_motion import PERIOD, block_of, crane, swinging
+
+from psdyn_ros.validation.identify import IdentificationError, identify_bag
 
 MASS, LENGTH, RELEASED = 100.0, 1.5, 0.2        # kg, m, rad
 
@@ -29,7 +32,8 @@ def pendulum(acceleration, gravity, length):
 
 
 def carried(pull):
-    """A block of the crane whose tool is pulled; pull: function of the acceleration of the tool (n, 3), gravity."""
+    """(t, x, xd, effort) of the crane whose tool is pulled; pull: function of the acceleration of the tool (n, 3),
+    gravity."""
     machine, noise = crane(), np.random.default_rng(5)
     t, x, xd, xdd = swinging(40.0, quicker=0.5)
     tool = np.array([machine.link_pose(one, 'tcp')[:3, 3] for one in x])
@@ -37,11 +41,16 @@ def carried(pull):
     forces = pull(acceleration, machine.gravity)
     more = np.array([machine.jacobian(one, 'tcp')[:3].T @ force for one, force in zip(x, forces)])
     effort = machine.inverse_dynamics(x, xd, xdd) - more
-    return block_of(t, x, xd, effort + [20.0, 300.0, 300.0, 100.0] * noise.standard_normal(effort.shape))
+    return t, x, xd, effort + [20.0, 300.0, 300.0, 100.0] * noise.standard_normal(effort.shape)
+
+
+def swung():
+    """`carried` of a load that swings."""
+    return carried(lambda a, g: MASS * pendulum(a, g, LENGTH))
 
 
 def test_load_that_swings_is_named_with_its_period():
-    causes, diagnosis = diagnosed(carried(lambda a, g: MASS * pendulum(a, g, LENGTH)), hydraulics='')
+    causes, diagnosis = diagnosed(block_of(*swung()), hydraulics='')
     first, period = causes[0], 2.0 * np.pi * np.sqrt(LENGTH / 9.81)
     assert (first.kind, first.about, first.unit) == ('hanging_load', 'tcp', 's'), diagnosis.text
     assert first.estimate == pytest.approx(period, abs=3.0 * first.error, rel=5e-3)
@@ -49,6 +58,14 @@ def test_load_that_swings_is_named_with_its_period():
 
 
 def test_rigid_load_is_a_payload():
-    causes, _ = diagnosed(carried(lambda a, g: MASS * (g - a)), hydraulics='')
+    causes, _ = diagnosed(block_of(*carried(lambda a, g: MASS * (g - a))), hydraulics='')
     assert causes[0].kind == 'payload' and causes[0].estimate == pytest.approx(MASS, rel=0.01)
     assert 'hanging_load' not in [one.kind for one in causes]
+
+
+@pytest.mark.long
+def test_load_that_swings_is_identified_from_only_with_passive_joints(tmp_path):
+    t, x, xd, effort = swung()
+    bag = write(tmp_path / 'bag.mcap', state_messages(crane(), t, x, xd, effort, names=crane().coordinates))
+    with pytest.raises(IdentificationError, match="that hangs from 'tcp' and swings"):
+        identify_bag(bag, 'hiab_xs031', payload_link='tcp')
