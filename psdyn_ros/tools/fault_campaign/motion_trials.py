@@ -246,8 +246,6 @@ def false_stops(machine, seed, seconds):
         states, began = bench.core.states, len(bench.path)
         if states.state is STANDBY:
             bench.turns(OPERATOR)
-            while (np.abs(bench.plant.xd) > 0.5 * np.array(bench.declaration.standstill_speed)).any():
-                bench.turn()        # it swings on its oil, and is not enabled before that is over
             bench.enable()
             bench.turns(OPERATOR)
         if states.state is HOLD:
