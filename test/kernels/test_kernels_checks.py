@@ -299,8 +299,7 @@ def test_a_stop_is_judged_as_by_numpy(rng):
         rates = begin * max(1.0 - 0.6 * k * PERIOD, 0.0) * rng.uniform(0.95, 1.05, N)
         smooth += PERIOD / speeds.SMOOTHING_S * (rates - smooth)
         left = np.maximum(np.maximum(speeds.FASTER * begin, begin + limits[1]) - k * PERIOD * limits[0], limits[1])
-        slower = np.minimum(smooth, rates)
-        wanted = int((slower / left).argmax()) if (slower > left).any() else -1
+        wanted = int(np.argmax([1.0, *np.minimum(smooth, rates) / left])) - 1
         found.append(speeds.judge_stop(limits, stop, rates, k * PERIOD, PERIOD))
         assert found[-1] == wanted and stop[1:] == pytest.approx(np.array([smooth, left]))
     assert min(found) == -1 < max(found)

@@ -236,7 +236,7 @@ def _run_part(plant, rate, level, seed, part, only, short, until):
 
 
 def false_stops(machine, seed, seconds):
-    """Return [reason] of the stops of a sound machine in so many s of motions that end, are cancelled or disabled."""
+    """Return [reason] of stops and refusals of a sound machine in so many s of motions that end or are stopped."""
     found, rng, worked, bench = [], np.random.default_rng([seed, 2]), 0.0, None
     while worked < seconds:
         if bench is None:
@@ -245,8 +245,11 @@ def false_stops(machine, seed, seconds):
             bench.activate()
         states, began = bench.core.states, len(bench.path)
         if states.state is STANDBY:
-            bench.turns(OPERATOR)
-            bench.enable()
+            refusal = _enable_at_rest(bench)
+            if refusal:
+                found.append(refusal)
+                worked, bench = worked + (len(bench.path) - began) * bench.period, None
+                continue
             bench.turns(OPERATOR)
         if states.state is HOLD:
             bench.follow(bench.motion())
@@ -262,6 +265,20 @@ def false_stops(machine, seed, seconds):
             found.append('; '.join(states.reasons.values()))
             bench = None        # a machine that fell has to be looked at
     return found
+
+
+def _enable_at_rest(bench):
+    """Enable a machine that may still swing after a stop; return why it is refused when another stop is over, or ''."""
+    refusal = ''
+    for _ in range(math.ceil(bench.declaration.stop_time / OPERATOR)):
+        bench.turns(OPERATOR)
+        try:
+            bench.enable()
+        except SafetyError as error:
+            refusal = str(error)
+        else:
+            return ''
+    return refusal
 
 
 def sound_runs(minutes, seeds, plants, rates, levels, corners):
@@ -280,6 +297,7 @@ def _print_sound(minutes, seeds, plants, rates, levels, short):
         runs, stops = runs + 1, stops + len(found)
         for reason in found:
             print(f'{where}: {reason}', flush=True)
+        print(f'{where}: {len(found)} false stops', flush=True)
     print(f'{stops} false stops in {runs} runs of {minutes:g} min')
 
 

@@ -1,12 +1,13 @@
 """What the true machine does under a law that fails: its speed, its way and its time to rest."""
 
+from collections import Counter
 from functools import cache
 
 import numpy as np
 import pytest
 from conftest import thorough
 
-from psdyn_ros.control import State
+from psdyn_ros.control import SafetyError, State
 from psdyn_ros.tools.fault_campaign.bench import PID, PLANTS, Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 from psdyn_ros.tools.fault_campaign.lies import cases
@@ -62,6 +63,20 @@ def test_a_stop_of_a_sound_machine_on_oil_ends_at_rest(level, plant):
 
 def test_a_sound_machine_is_not_stopped():
     assert false_stops(usual('package', RUN)[0], 0, 4.0) == []
+
+
+@pytest.mark.parametrize(('refusals', 'reasons'), [(1, set()), (10**6, {'it moves'})])
+def test_a_machine_that_swings_after_a_stop_is_enabled_later(refusals, reasons, monkeypatch):
+    attempts, enable = Counter(), Bench.enable
+
+    def enable_later(bench):
+        attempts[bench] += 1
+        if 1 < attempts[bench] <= 1 + refusals:        # the first one activates the machine
+            raise SafetyError('it moves')
+        enable(bench)
+
+    monkeypatch.setattr(Bench, 'enable', enable_later)
+    assert set(false_stops(usual('package', RUN)[0], 0, 10.0)) == reasons and max(attempts.values()) > 1
 
 
 @pytest.mark.long
