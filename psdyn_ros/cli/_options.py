@@ -39,8 +39,7 @@ def complete_machine(prefix, **_):
     """Return what a machine may be completed to by argcomplete: names of the package, and files."""
     from argcomplete.completers import FilesCompleter
 
-    return [*(name for name in machine_names() if name.startswith(prefix)),
-            *FilesCompleter(('urdf', 'xacro'))(prefix)]
+    return [*(name for name in machine_names() if name.startswith(prefix)), *FilesCompleter(('urdf', 'xacro'))(prefix)]
 
 
 def add_machine(parser, *flags, **options):

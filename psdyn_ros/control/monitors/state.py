@@ -170,8 +170,7 @@ class StateChecks(Check):
         self.findings.clear()
         stamp, x, xd, residual, positions = measured[:5]
         if x.shape != (self._dof,) or xd.shape != (self._dof,):
-            return self._reject(MALFORMED, True,
-                                f'x {x.shape}, xd {xd.shape}: expected {(self._dof,)} of both')
+            return self._reject(MALFORMED, True, f'x {x.shape}, xd {xd.shape}: expected {(self._dof,)} of both')
         refused = self.input.refuse(stamp, ros_now)
         if refused:
             kind, text = refused

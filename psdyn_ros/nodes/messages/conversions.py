@@ -228,8 +228,7 @@ class LabelledArrayWriter:
         self.message = Float64MultiArray()
         shape = (len(rows), len(columns)) if columns else (len(rows),)
         for names, size, stride in zip((rows, columns), shape, np.cumprod(shape[::-1])[::-1], strict=False):
-            self.message.layout.dim.append(
-                MultiArrayDimension(label=','.join(names), size=size, stride=int(stride)))
+            self.message.layout.dim.append(MultiArrayDimension(label=','.join(names), size=size, stride=int(stride)))
         self.values = view(self.message, 'data', math.prod(shape)).reshape(shape)
 
 

@@ -60,8 +60,7 @@ def build(node, p):
                         'one step of the plant')
     plant = make()
     sensors = PlantSensors(plant, settings, p.seed)
-    return Setup(plant, modes, sensors, FaultInjector(sensors.bank, plant, schedule, p.seed), source, forces,
-                 measured)
+    return Setup(plant, modes, sensors, FaultInjector(sensors.bank, plant, schedule, p.seed), source, forces, measured)
 
 
 def _force_level(p, manipulator, start, given):

@@ -269,15 +269,13 @@ def false_stops(machine, seed, seconds):
 
 def _enable_at_rest(bench):
     """Enable a machine that may still swing after a stop; return why it is refused when another stop is over, or ''."""
-    refusal = ''
     for _ in range(math.ceil(bench.declaration.stop_time / OPERATOR)):
         bench.turns(OPERATOR)
         try:
             bench.enable()
+            return ''
         except SafetyError as error:
             refusal = str(error)
-        else:
-            return ''
     return refusal
 
 

@@ -137,8 +137,7 @@ def balloon_start(findings):
 
 def balloon_flight(findings):
     flight, rows = Flight(), stored('balloon')['rows']
-    run = solve_ivp(flight.rate, (0, 20), flight.start,
-                    t_eval=[row['t'] for row in rows], **TIGHT)
+    run = solve_ivp(flight.rate, (0, 20), flight.start, t_eval=[row['t'] for row in rows], **TIGHT)
     worst = max(np.abs(outputs(y[:3], y[3:7], y[7:10]) - row_outputs(row)).max() for y, row in zip(run.y.T, rows))
     findings.below('balloon', f'nine responses over 20 s, worst of {len(rows)} instants', worst, 1e-6)
 

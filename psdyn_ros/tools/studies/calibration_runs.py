@@ -256,8 +256,7 @@ def run_motion(seed, seconds):
     machine = crane(machine_text())
     waypoints = random_moves(machine, RANGES, SPEEDS, seconds, seed)
     start = dict(zip(machine.coordinates, waypoints.positions[0]))
-    plant = SecondPlant(machine_text(), HYDRAULICS, position=start,
-                        sensors=Sensors(seed=seed))
+    plant = SecondPlant(machine_text(), HYDRAULICS, position=start, sensors=Sensors(seed=seed))
     law = assembled_law('valve_computed_torque', machine, oil())
     law.hold(waypoints.positions[0])
     law.reference.follow(waypoints, REST)

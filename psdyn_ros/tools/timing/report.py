@@ -52,13 +52,11 @@ def table(results):
 
 def parts(results):
     """Rows of text, the first one the header: what the execution time consists of, in µs."""
-    yield ('loop', 'rate [Hz]', 'trigger',
-           *(f'{part} {label}' for part in PARTS for label in ('p50', 'p99', 'p99.9')))
+    yield ('loop', 'rate [Hz]', 'trigger', *(f'{part} {label}' for part in PARTS for label in ('p50', 'p99', 'p99.9')))
     for (kind, rate, trigger), result in results.items():
         if kind != NULL:
             summaries = (result.records.histograms[part].summary() for part in PARTS)
-            yield (WORDS[kind], f'{rate:g}', trigger,
-                   *(text for one in summaries for text in _us(one, (0, 1, 2))))
+            yield (WORDS[kind], f'{rate:g}', trigger, *(text for one in summaries for text in _us(one, (0, 1, 2))))
 
 
 def _us(summary, which):

@@ -22,7 +22,7 @@ from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
 from .slip import COUNT as SLIP_COUNT
 from .slip import slip_columns, slips
 
-MAX_BINS = 512
+MAX_BINS = 320
 FEWEST_BINS = 5
 MAX_CAUSES = 6
 LAG = 0.1                   # s of second differences, in which noise is left and what causes do is not
@@ -82,12 +82,13 @@ class Diagnosis:
         self._channels, self._hydraulics = channels, predictor.hydraulics
         self._actuators = self.corrections.actuators
         count, size = len(self._actuators), 1 + self.corrections.count
-        self._products = np.zeros((0, count, size, size))   # of the residual, which comes first, and all columns
+        # room for all bins: pages that nothing was written to take no memory
+        self._products = np.zeros((MAX_BINS, count, size, size))    # of the residual, which comes first, and all columns
         self._noise = np.zeros_like(self._products)         # likewise of their second differences
-        self._rows = np.zeros((0, count))
-        self._jumps = np.zeros((0, count))                  # second differences
-        self._closure = np.zeros(0)                         # sum of squares of the disagreement of redundant joints
-        self._slips = np.zeros((0, count, 1 + SLIP_COUNT, 1 + SLIP_COUNT))    # of a residual and of `slip_columns`
+        self._rows = np.zeros((MAX_BINS, count))
+        self._jumps = np.zeros((MAX_BINS, count))           # second differences
+        self._closure = np.zeros(MAX_BINS)                  # sum of squares of the disagreement of redundant joints
+        self._slips = np.zeros((MAX_BINS, count, 1 + SLIP_COUNT, 1 + SLIP_COUNT))   # of a residual and `slip_columns`
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
@@ -139,25 +140,15 @@ class Diagnosis:
             self._closure[place] += closure[first:last].sum()
 
     def _bins(self, t):
-        """(n,) bins of instants (n,) s since the first.
-
-        Makes room for them, and pairs of bins one where there are too many.
-        """
+        """(n,) bins of instants (n,) s since the first; pairs of bins become one where there are too many."""
         while t[-1] / self.width >= MAX_BINS:
-            if len(self._rows) % 2:
-                self._grow(1)
             for name in SUMS:
                 sums = getattr(self, name)
-                setattr(self, name, sums[::2] + sums[1::2])
+                for k in range(MAX_BINS // 2):
+                    sums[k] = sums[2 * k] + sums[2 * k + 1]
+                sums[MAX_BINS // 2:] = 0.0
             self.width *= 2.0
-        bins = np.maximum((t / self.width).astype(np.int64), 0)
-        self._grow(max(int(bins[-1]) + 1 - len(self._rows), 0))
-        return bins
-
-    def _grow(self, count):
-        for name in SUMS:
-            sums = getattr(self, name)
-            setattr(self, name, np.concatenate((sums, np.zeros((count, *sums.shape[1:])))))
+        return np.maximum((t / self.width).astype(np.int64), 0)
 
     def causes(self, quality=None, delays=None):
         """Return the `Cause`s that are more than chance, the likeliest first.
@@ -175,8 +166,9 @@ class Diagnosis:
         # what rows have of noise, by those of which there are second differences
         share = np.divide(self._rows[used], self._power * self._jumps[used], out=np.zeros_like(self._jumps[used]),
                           where=self._jumps[used] > 0.0)
+        there = slice(len(used)) if used[-1] + 1 == len(used) else used     # a view, where there are no gaps
         products, noise = (self._before(sums, delays) for sums in (
-            self._products[used], self._noise[used] * share[..., None, None]))
+            self._products[there], self._noise[there] * share[..., None, None]))
         exact = ExactColumns(self.corrections, products, noise, weights, self.width)
         # from a weighted sum of squares to a mean square over the square of the range
         size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
@@ -221,7 +213,8 @@ class Diagnosis:
         return np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0)
 
     def _before(self, products, delays):
-        """Products (bins, actuators, ...), in place, with the residual as it was before delays were taken off."""
+        """Products (bins, actuators, ...) with the residual as it was before delays were taken off."""
+        products = products.copy() if delays else products
         for axis in range(len(self._actuators)):
             taken = [delays[topic].taken for topic in self._topics(axis) if topic in delays]
             if taken:

@@ -107,8 +107,7 @@ class Ranking:
 
     def alone(self, candidate, certain=False):
         """Return the `Fit` of a candidate, None where it is no explanation; certain: it may be as small as it is."""
-        return self._fit(candidate, np.zeros((len(candidate.columns), 0), dtype=int),
-                         self.share(candidate), certain)
+        return self._fit(candidate, np.zeros((len(candidate.columns), 0), dtype=int), self.share(candidate), certain)
 
     def share(self, candidate):
         """Return the `Interval` of the share of the residual's squares that a candidate explains alone."""

@@ -31,8 +31,7 @@ def write_report(folder, manipulator, states, modes, fault, facts):
         shown['actuators.png'] = 'Commands, positions and forces', _actuators(manipulator, states, motion, modes)
     telemetry = states.series()
     if motion and telemetry is not None:
-        shown['pressures.png'] = 'Pressures and valves', pressures(
-            telemetry, 0, motion.time[-1], 'simulated', SINCE)
+        shown['pressures.png'] = 'Pressures and valves', pressures(telemetry, 0, motion.time[-1], 'simulated', SINCE)
     verdict = f'FAULT: {fault}' if fault else f'{states.time[-1]:.3f} s simulated.'
     return write_page(folder, 'simulated.html.j2', shown, Head(verdict, fault, facts), f'{manipulator.name}, simulated',
                       playbacks={MOTION: playback}, ranges=list(states.ranges()))

@@ -189,8 +189,7 @@ def _flooded(bench, contestant, row, what, kind):
     states = _names(contestant)
     # it may stop the machine, by its timeouts, but never end or give bad commands
     problem = f'the process ended under {what}' if contestant.process.poll() is not None else ''
-    return Attack(row, what, sent, states, None, None, missed, problem,
-                  (*shares, *_under_flood(bench, ECHO, kind)[2]))
+    return Attack(row, what, sent, states, None, None, missed, problem, (*shares, *_under_flood(bench, ECHO, kind)[2]))
 
 
 def _under_flood(bench, name, kind):
