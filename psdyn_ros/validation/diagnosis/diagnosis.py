@@ -83,7 +83,7 @@ class Diagnosis:
         self._actuators = self.corrections.actuators
         count, size = len(self._actuators), 1 + self.corrections.count
         # room for all bins: pages that nothing was written to take no memory
-        self._products = np.zeros((MAX_BINS, count, size, size))    # of the residual, which comes first, and all columns
+        self._products = np.zeros((MAX_BINS, count, size, size))    # of the residual, first, and all columns
         self._noise = np.zeros_like(self._products)         # likewise of their second differences
         self._rows = np.zeros((MAX_BINS, count))
         self._jumps = np.zeros((MAX_BINS, count))           # second differences
