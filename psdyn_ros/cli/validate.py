@@ -36,6 +36,8 @@ def run(options):
         if len(options.bag) > 1 or options.scheduler is not None or is_collection(options.bag[0]):
             return _validate_many(options)
         return _validate_one(options)
+    except BrokenPipeError:
+        raise               # the reader of our output went away, which says nothing of the bag
     except (PsdynError, OSError) as error:
         print(f'{INVALID}: {error}', file=sys.stderr)
         return EXIT_CODES[INVALID]

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from conftest import thorough
@@ -13,6 +14,7 @@ from support.paths import ROOT
 
 import psdyn_ros
 from psdyn_ros import cli
+from psdyn_ros.cli import validate
 from psdyn_ros.model.locate import find_config, find_machine, machine_names
 
 URDF = ROOT / 'urdf'
@@ -260,6 +262,14 @@ def test_a_reader_that_goes_away():
     done = subprocess.run(['bash', '-o', 'pipefail', '-c', command], cwd=ROOT, capture_output=True, text=True,
                           timeout=240, env={**os.environ, 'NUMBA_DISABLE_JIT': '0'})
     assert done.returncode == 0 and done.stdout == 'hiab_xs031: 4 DoF, 4' and done.stderr == ''
+
+
+def test_a_reader_that_goes_away_says_nothing_of_the_bag(monkeypatch):
+    def gone(options):
+        raise BrokenPipeError
+    monkeypatch.setattr(validate, '_validate_one', gone)
+    with pytest.raises(BrokenPipeError):
+        validate.run(SimpleNamespace(bag=['a.mcap'], scheduler=None))
 
 
 def test_check_prints_the_hydraulics_of_a_machine(capsys):
