@@ -108,7 +108,8 @@ class Diagnosis:
             known = (np.abs(joined) < LARGEST).all(axis=-1)
         joined[~known] = 0.0
         columns[~(np.abs(columns) < LARGEST)] = 0.0
-        self._hanging.add(Rows(prediction.t[rows], joined[..., 0], columns[..., PAYLOAD], columns[..., FORCE]))
+        if not self.corrections.predictor.manipulator.passive_joints:       # else a load swings in the model, too
+            self._hanging.add(Rows(prediction.t[rows], joined[..., 0], columns[..., PAYLOAD], columns[..., FORCE]))
         effort = np.where(known, prediction.effort[rows], np.nan)
         self._range[0] = np.fmin(self._range[0], np.fmin.reduce(effort))
         self._range[1] = np.fmax(self._range[1], np.fmax.reduce(effort))
