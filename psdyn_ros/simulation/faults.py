@@ -166,8 +166,7 @@ class FaultInjector:
     def _end(self, entry):
         self._running.remove(entry)
         self.events.append(Event(self._time, entry.fault, False))
-        same = [one for one in self._running
-                if (one.kind, one.fault.target) == (entry.kind, entry.fault.target)]
+        same = [one for one in self._running if (one.kind, one.fault.target) == (entry.kind, entry.fault.target)]
         if same:
             self._apply(same[-1])
         else:

@@ -42,8 +42,7 @@ class Comparison:
     @property
     def partial(self) -> tuple[str, ...]:
         """Why a recording is only a part of what there is to compare."""
-        return tuple(f"'{found.bag}': {text}" for found in (self.first, self.second)
-                     for text in found.verdict.partial)
+        return tuple(f"'{found.bag}': {text}" for found in (self.first, self.second) for text in found.verdict.partial)
 
     @property
     def verdict(self) -> str:
@@ -83,8 +82,7 @@ def compare_bags(first: str | PathLike[str], second: str | PathLike[str], urdf: 
                    each, and comparison.json; None writes nothing
     Raises what `validate` raises.
     """
-    found = [validate(bag, urdf, hydraulics=hydraulics, initial=initial, **options)
-             for bag in (first, second)]
+    found = [validate(bag, urdf, hydraulics=hydraulics, initial=initial, **options) for bag in (first, second)]
     usable = all(one.verdict.verdict != INVALID for one in found)
     comparison = Comparison(found[0], found[1], compare(*found) if usable else ())
     if output is not None:

@@ -41,8 +41,7 @@ def scene(manipulator, x=None):
         'names': list(manipulator.joints),
         'position': list(position.values()),
         'base': x[:7].tolist() if manipulator.floating else None,
-        'sliders': [_slider(manipulator, description.joints[name], position[name])
-                    for name in manipulator.coordinates],
+        'sliders': [_slider(manipulator, description.joints[name], position[name]) for name in manipulator.coordinates],
         'limits': [[_finite(description.joints[name].lower), _finite(description.joints[name].upper)]
                    for name in manipulator.joints],
         'actuators': [_actuator(manipulator, name, links) for name in manipulator.actuators],

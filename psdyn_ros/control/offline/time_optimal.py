@@ -268,8 +268,7 @@ def constraints_of(m: Manipulator, x: Array, slope: Array, bend: Array, limits: 
     upper = limits.upper - c - np.maximum(friction, 0.0)
     lower = limits.lower - c - np.minimum(friction, 0.0)
     bound = np.broadcast_to(limits.acceleration, slope.shape)
-    lost = [loss * np.maximum(way * slope, 0.0) ** 2
-            for loss, way in ((limits.loss_out, 1.0), (limits.loss_in, -1.0))]
+    lost = [loss * np.maximum(way * slope, 0.0) ** 2 for loss, way in ((limits.loss_out, 1.0), (limits.loss_in, -1.0))]
     alpha = np.concatenate((a, -a, slope, -slope), axis=1)
     beta = np.concatenate((b + lost[0], -b + lost[1], bend, -bend), axis=1)
     gamma = np.concatenate((upper, -lower, bound, bound), axis=1)

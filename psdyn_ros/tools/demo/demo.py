@@ -240,8 +240,7 @@ def _track(setup, manipulator, output, lock_step, computer):
           f'{setup.duration:g} s of motion under each of {laws}', flush=True)
     for sentence in shortened:
         print(f'in {setup.duration:g} s {sentence}', flush=True)
-    judged, baseline = (_run_law(name, setup, manipulator, waypoints, output / name, lock_step)
-                        for name in setup.runs)
+    judged, baseline = (_run_law(name, setup, manipulator, waypoints, output / name, lock_step) for name in setup.runs)
     facts = _facts(setup, manipulator, output, lock_step) | computer
     facts['took'] = f'{time.monotonic() - began:.0f} s'
     if shortened:

@@ -117,8 +117,7 @@ _spoilt_reference('reference_malformed', 'nan_in_a_velocity', lambda t, x, rng, 
 _spoilt_reference('reference_malformed', 'no_points', lambda t, x, rng, b: (_names(b), t[:0], x[:0]))
 _spoilt_reference('reference_malformed', 'times_do_not_grow', lambda t, x, rng, b: (_names(b), t[[0, 2, 1]], x))
 _spoilt_reference('reference_malformed', 'times_repeat', lambda t, x, rng, b: (_names(b), t[[0, 1, 1]], x))
-_spoilt_reference('reference_malformed', 'joint_twice', lambda t, x, rng, b: (
-    (_names(b)[0], *_names(b)[:-1]), t, x))
+_spoilt_reference('reference_malformed', 'joint_twice', lambda t, x, rng, b: ((_names(b)[0], *_names(b)[:-1]), t, x))
 _spoilt_reference('reference_malformed', 'joint_missing', lambda t, x, rng, b: (_names(b)[:-1], t, x[:, :-1]))
 _spoilt_reference('reference_malformed', 'unknown_joint', lambda t, x, rng, b: (('gripper', *_names(b)[1:]), t, x))
 _spoilt_reference('reference_malformed', 'lengths_differ', lambda t, x, rng, b: (_names(b), t, x[:, :-1]))

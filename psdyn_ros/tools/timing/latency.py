@@ -242,8 +242,7 @@ class Options(NamedTuple):
 
 def measure(options, folder, say=print):
     """({(kind, rate, trigger): Result}, {condition: text}) of a run; the logs of its processes come into the folder."""
-    natives = [Cyclictest(rate, options.priority if options.realtime != OFF else 0)
-               for rate in options.rates]
+    natives = [Cyclictest(rate, options.priority if options.realtime != OFF else 0) for rate in options.rates]
     with terminable(), graph(folder) as (nodes, node, spin_once):
         say('starting the loops ...')
         bench = Bench(folder, options, nodes, node, spin_once)

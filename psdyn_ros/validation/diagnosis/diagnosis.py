@@ -82,13 +82,12 @@ class Diagnosis:
         self._channels, self._hydraulics = channels, predictor.hydraulics
         self._actuators = self.corrections.actuators
         count, size = len(self._actuators), 1 + self.corrections.count
-        # room for all bins: pages that nothing was written to take no memory
-        self._products = np.zeros((MAX_BINS, count, size, size))    # of the residual, first, and all columns
+        self._products = np.zeros((0, count, size, size))   # of the residual, which comes first, and all columns
         self._noise = np.zeros_like(self._products)         # likewise of their second differences
-        self._rows = np.zeros((MAX_BINS, count))
-        self._jumps = np.zeros((MAX_BINS, count))           # second differences
-        self._closure = np.zeros(MAX_BINS)                  # sum of squares of the disagreement of redundant joints
-        self._slips = np.zeros((MAX_BINS, count, 1 + SLIP_COUNT, 1 + SLIP_COUNT))   # of a residual and `slip_columns`
+        self._rows = np.zeros((0, count))
+        self._jumps = np.zeros((0, count))                  # second differences
+        self._closure = np.zeros(0)                         # sum of squares of the disagreement of redundant joints
+        self._slips = np.zeros((0, count, 1 + SLIP_COUNT, 1 + SLIP_COUNT))    # of a residual and of `slip_columns`
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
@@ -141,15 +140,24 @@ class Diagnosis:
             self._closure[place] += closure[first:last].sum()
 
     def _bins(self, t):
-        """(n,) bins of instants (n,) s since the first; pairs of bins become one where there are too many."""
+        """(n,) bins of instants (n,) s since the first.
+
+        Makes room for them, and pairs of bins one where there are too many.
+        """
         while t[-1] / self.width >= MAX_BINS:
+            self._grow(len(self._rows) % 2)
             for name in SUMS:
                 sums = getattr(self, name)
-                for k in range(MAX_BINS // 2):
-                    sums[k] = sums[2 * k] + sums[2 * k + 1]
-                sums[MAX_BINS // 2:] = 0.0
+                setattr(self, name, sums[::2] + sums[1::2])
             self.width *= 2.0
-        return np.maximum((t / self.width).astype(np.int64), 0)
+        bins = np.maximum((t / self.width).astype(np.int64), 0)
+        self._grow(max(int(bins[-1]) + 1 - len(self._rows), 0))
+        return bins
+
+    def _grow(self, count):
+        for name in SUMS:
+            sums = getattr(self, name)
+            setattr(self, name, np.concatenate((sums, np.zeros((count, *sums.shape[1:])))))
 
     def causes(self, quality=None, delays=None):
         """Return the `Cause`s that are more than chance, the likeliest first.
