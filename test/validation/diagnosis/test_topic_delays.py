@@ -22,6 +22,7 @@ from psdyn_ros.validation.diagnosis.topic_delays import (
     delay_of,
     topic_delays,
 )
+from psdyn_ros.validation.diagnosis.whitening import Whitening
 from psdyn_ros.validation.metrics import FAIL, PASS
 from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.metrics.tolerances import read_settings
@@ -300,3 +301,8 @@ def test_the_motion_of_these_tests_is_one():
     t, x, xd, _ = moving()
     np.testing.assert_allclose(np.gradient(x, t, axis=0)[1:-1], xd[1:-1], atol=2e-4)
     assert swinging(1.0)[0][1] == PERIOD and (np.abs(xd).max(axis=0) > 0.05).all()
+
+
+def test_a_single_row_is_white():
+    one = np.array([[2.0, 3.0]])
+    assert Whitening(np.zeros(1), np.zeros(1, dtype=int), np.ones(1))(one) == pytest.approx(one, rel=0.01)
