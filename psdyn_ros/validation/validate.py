@@ -150,7 +150,7 @@ def _causes(verdict: Any, quality: Any, diagnosis: Any, taken: Any) -> tuple[tup
     """(causes, what they come to in words); none where they would explain units, or rest on next to no motion."""
     if verdict.verdict == UNDECIDED:
         return (), verdict.reasons[-1]
-    if any(quality.units.findings()) or any(quality.units.dead()):
+    if any(quality.units.findings()) or any(quality.dead()):
         return (), 'units or sensors look wrong, see the quality of the data; causes are looked for once they are right'
     return diagnosis.causes(quality, taken), diagnosis.text
 

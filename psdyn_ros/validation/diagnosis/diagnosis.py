@@ -22,7 +22,7 @@ from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
 from .slip import COUNT as SLIP_COUNT
 from .slip import slip_columns, slips
 
-MAX_BINS = 320
+MAX_BINS = 512
 FEWEST_BINS = 5
 MAX_CAUSES = 6
 LAG = 0.1                   # s of second differences, in which noise is left and what causes do is not
@@ -175,9 +175,8 @@ class Diagnosis:
         # what rows have of noise, by those of which there are second differences
         share = np.divide(self._rows[used], self._power * self._jumps[used], out=np.zeros_like(self._jumps[used]),
                           where=self._jumps[used] > 0.0)
-        there = slice(len(used)) if used[-1] + 1 == len(used) else used     # a view, where there are no gaps
         products, noise = (self._before(sums, delays) for sums in (
-            self._products[there], self._noise[there] * share[..., None, None]))
+            self._products[used], self._noise[used] * share[..., None, None]))
         exact = ExactColumns(self.corrections, products, noise, weights, self.width)
         # from a weighted sum of squares to a mean square over the square of the range
         size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
@@ -222,8 +221,7 @@ class Diagnosis:
         return np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0)
 
     def _before(self, products, delays):
-        """Products (bins, actuators, ...) with the residual as it was before delays were taken off."""
-        products = products.copy() if delays else products
+        """Products (bins, actuators, ...), in place, with the residual as it was before delays were taken off."""
         for axis in range(len(self._actuators)):
             taken = [delays[topic].taken for topic in self._topics(axis) if topic in delays]
             if taken:

@@ -23,7 +23,7 @@ class Whitening:
 
     def __init__(self, t, number, residual):
         steps = np.diff(t)
-        gaps = np.abs(steps - np.median(steps)) > SAME_STEP * np.median(steps) if len(steps) else steps > 0.0
+        gaps = np.abs(steps - np.median(steps)) > SAME_STEP * np.median(steps) if len(steps) else np.zeros(0, bool)
         ends = np.concatenate(([True], gaps | (np.diff(number) != 0), [True]))
         first, last = (np.flatnonzero(one) for one in (ends[:-1], ends[1:]))
         self._runs = [slice(begin, end + 1) for begin, end in zip(first.tolist(), last.tolist())]

@@ -15,6 +15,7 @@ GAP = 3.0                       # periods without a message
 FUTURE = 5_000_000              # ns by which a stamp may be after the receipt
 DAY = 86_400 * SECOND
 AT_LIMIT = 0.01                 # of the range of a joint, within which it is at its limit
+STROKE = 0.02                   # of the range of a joint, by which its pressures must change
 LEAST_DRIFT = 3e-5, 2e-3         # s/s, and s in all, by which clocks of two topics run apart
 MAX_GAPS = 64                   # that are kept, the longest
 INVALID, WARNING, NOTE = 'invalid', 'warning', 'note'
@@ -125,6 +126,7 @@ class Quality:
         self._limits = {f'{name}.position': (float(lower), float(upper)) for name, lower, upper in zip(
             manipulator.actuators, manipulator.limits.lower, manipulator.limits.upper)}
         self.units = Units(manipulator, hydraulics)
+        self._cylinders = tuple(hydraulics.cylinders) if hydraulics else ()
         self._moved = {}            # joint -> m or rad by its velocities so far
         self._peers = _peers(manipulator, channels.joints)
         self._source, self.late = None, {}
@@ -229,10 +231,21 @@ class Quality:
         found += [Finding(INVALID, name, f'it jumps to and fro by {one.size:.3g} from message to message; are there '
                           'two publishers, or two machines, on its topic?')
                   for name, one in self._alternations.items() if one.seen]
-        found += [Finding(INVALID, about, text) for about, text in self.units.dead()]
+        found += [Finding(INVALID, about, text) for about, text in self.dead()]
         found += [_spikes(name, rates) for name, rates in self.rates.items() if rates.spikes]
         found += [Finding(WARNING, about, text) for about, text in self.units.findings()]
         return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))
+
+    def dead(self):
+        """Yield (signal, what is wrong) of cylinders with one pressure in each chamber, though the rod moves."""
+        for name in self._cylinders:
+            rod, *chambers = (self.signals.get(f'{name}.{one}') for one in ('position', *PRESSURES))
+            if rod is None or not all(one is not None and one.low == one.high for one in chambers):
+                continue
+            lower, upper = self._limits[f'{name}.position']
+            if rod.high - rod.low > STROKE * (upper - lower):
+                yield f'{name}.pressure', (f'{" and ".join(f"{one.low:.4g}" for one in chambers)} Pa in every message, '
+                                           f'though it moves by {rod.high - rod.low:.3g}: dead sensors?')
 
     def _of_source(self):
         if self.channels.others:

@@ -1,4 +1,4 @@
-"""Units that look wrong, by 1000, or degrees for radians, bar for pascal; pressures of sensors that are dead."""
+"""Units that look wrong: by 1000, or degrees for radians, bar for pascal."""
 
 import numpy as np
 
@@ -14,7 +14,6 @@ LEAST_MOTION = 1e-3     # m/s or rad/s rms, from which velocities are compared
 RATIO = 1.5             # by which a ratio may differ from that of a unit
 EMPTY = 1e-4            # of the supply's pressure, which a gauge of one port exceeds by its noise
 VACUUM = 0.5 * ATMOSPHERE       # Pa absolute, less than which no port has
-STROKE = 0.02           # of the range of a joint, by which its pressures must change
 ALIKE = 0.8             # squared correlation of efforts with those of the model, from which their sizes are compared
 # of efforts over those that the model needs
 SIZES = (1e-3, 'kN, kN m or kPa'), (1e3, 'mN, mN m or mPa'), (1e-5, 'bar'), (1e-6, 'MPa'), (1.0 / 9.80665, 'kgf')
@@ -26,7 +25,6 @@ class Units:
     def __init__(self, manipulator, hydraulics):
         self._machine, self._hydraulics = manipulator, hydraulics
         self._ranges, self._rates, self._efforts, self._models, self._pressures = {}, {}, {}, {}, {}
-        self._steady = {}           # signal -> the one pressure [Pa] that was read, NaN where there are several
         self._absolute = False
 
     def position(self, joint, seconds, position, velocity):
@@ -52,9 +50,6 @@ class Units:
         if len(finite):
             # a few spikes must not speak for the rest
             self._pressures[signal] = max(self._pressures.get(signal, 0.0), float(np.percentile(np.abs(finite), 90)))
-            first = self._steady.setdefault(signal, float(finite[0]))
-            if (finite != first).any():
-                self._steady[signal] = np.nan
 
     def effort(self, actuator, values):
         """Take efforts (n,) of an actuator."""
@@ -79,17 +74,6 @@ class Units:
             found += [*self._of_pressures(), *self._forces()]
         # what the model makes of wrong positions, and of wrong pressures, says nothing
         yield from found or self._sizes()
-
-    def dead(self):
-        """Yield (signal, what is wrong) of cylinders with one pressure in each chamber, though the rod moves."""
-        limits = self._machine.limits
-        for joint in self._hydraulics.cylinders if self._hydraulics else ():
-            read = [self._steady.get(f'{joint}.pressure_{port}', np.nan) for port in 'ab']
-            low, high = self._ranges.get(joint, (0.0, 0.0))
-            k = self._machine.actuators.index(joint)
-            if np.isfinite(read).all() and high - low > STROKE * (limits.upper[k] - limits.lower[k]):
-                yield f'{joint}.pressure', (f'{read[0]:.4g} and {read[1]:.4g} Pa in every message, though it moves by '
-                                            f'{high - low:.3g}: dead sensors?')
 
     def _positions(self):
         actuators, limits = self._machine.actuators, self._machine.limits
