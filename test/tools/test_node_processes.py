@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from psdyn_ros.tools.demo.processes import NodeProcesses  # noqa: E402
-from psdyn_ros.tools.demo.session import terminable  # noqa: E402
+from psdyn_ros.tools.demo.processes import NodeProcesses, environment, free_domain  # noqa: E402
+from psdyn_ros.tools.demo.session import own_node, terminable  # noqa: E402
 
 SLEEP = 'timeit', 'import time; time.sleep(60)'
 
@@ -48,3 +48,22 @@ def test_signal_within_llvm_interrupts_after_it():
         returned.append(scope['callback'](lambda: signal.raise_signal(signal.SIGTERM)))
         time.sleep(30.0)
     assert returned == [True]
+
+
+@pytest.mark.dds
+@pytest.mark.lockstep
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_a_callback_interrupts_after_it(monkeypatch, tmp_path, number):
+    domain, finished = free_domain(), []
+    for name, value in environment(domain, tmp_path).items():
+        monkeypatch.setenv(name, value)
+
+    def callback():
+        signal.raise_signal(number)
+        finished.append(True)
+
+    with pytest.raises(KeyboardInterrupt), own_node(domain) as (node, spin_once):
+        node.create_timer(0.001, callback)
+        for _ in range(100):
+            spin_once(timeout_sec=1.0)
+    assert finished

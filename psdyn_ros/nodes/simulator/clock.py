@@ -40,6 +40,8 @@ class SimulationClock:
         self.steps = 0              # periods since the node started; a reset of the plant changes nothing
         self.clock_jumps = 0
         self.stamp = None           # ns of the simulated instant
+        self._last = 0              # ns, the last stamp of real time
+        self._free_from = 0         # ns, steady: from then on a stamp of the clock is a period after the last one
         self._publisher = node.create_publisher(Clock, '/clock', RELIABLE) if p.publish_clock else None
         self._message = Clock()
         if self.simulated:
@@ -63,6 +65,8 @@ class SimulationClock:
     def due(self, now):
         """Yield, for every batch of periods due by now (ns, steady), how many it has; they are one message."""
         if not self._free:
+            if self.stamp is None and now < self._free_from:
+                return      # single steps have used the stamps up to then
             periods = self._deadlines.due(now)
             if periods:
                 yield periods
@@ -88,14 +92,19 @@ class SimulationClock:
             self.stamp += periods * self.period
             return
         steady, now = both_clocks(self._ros)
-        now -= self._deadlines.lateness(steady)
-        stamp = now if self.stamp is None else self.stamp + periods * self.period
-        if single:
-            stamp = max(now, stamp)
-        elif abs(now - stamp) > CLOCK_JUMP:
-            self.clock_jumps += 1
-            stamp = now
-        self.stamp = stamp
+        late = self._deadlines.lateness(steady)
+        steady, now = steady - late, now - late
+        if single or self.stamp is None:
+            # as far ahead of the clock as steps have gone; what is further is a clock that was set back
+            ahead = min(self._last + self.period - now, max(0, self._free_from - steady))
+            stamp = now + max(0, ahead) + (periods - 1) * self.period
+        else:
+            stamp = self.stamp + periods * self.period
+            if abs(now - stamp) > CLOCK_JUMP:
+                self.clock_jumps += 1
+                stamp = now
+        self.stamp = self._last = stamp
+        self._free_from = steady + stamp - now + self.period
 
     def back_to_start(self):
         """Let simulated time begin again."""

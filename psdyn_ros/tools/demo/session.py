@@ -172,7 +172,7 @@ def graph(folder, variables=None):
 
 @contextmanager
 def own_node(domain=None, name='demo', namespace=None):
-    """Yield (node, spin_once) of this process without touching its signal handlers.
+    """Yield (node, spin_once) of this process, which signals interrupt between two callbacks.
 
     domain  ROS domain; None: that of the environment
     """
@@ -182,7 +182,8 @@ def own_node(domain=None, name='demo', namespace=None):
         node = rclpy.create_node(name, namespace=namespace, context=context)
         executor = make_executor(context)
         executor.add_node(node)
-        yield node, executor.spin_once
+        with interruptible():
+            yield node, lambda timeout_sec: _uninterrupted(lambda: executor.spin_once(timeout_sec=timeout_sec))
         executor.shutdown()
         node.destroy_node()
     finally:
@@ -208,10 +209,12 @@ def interruptible():
         return
 
     def interrupt(number, frame):
-        if _within_llvm(frame):
+        if _uninterrupted.busy:
+            _uninterrupted.interrupted = True
+        elif _within_llvm(frame):
             threading.Timer(RETRY, os.kill, (os.getpid(), number)).start()
-            return
-        raise KeyboardInterrupt
+        else:
+            raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -219,6 +222,25 @@ def interruptible():
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class _Uninterrupted:
+    """Calls what must not be left by an exception: rclpy makes a RuntimeError of one that is raised in a callback."""
+
+    busy = interrupted = False
+
+    def __call__(self, work):
+        self.busy = True
+        try:
+            work()
+        finally:
+            self.busy = False
+        if self.interrupted:
+            self.interrupted = False
+            raise KeyboardInterrupt
+
+
+_uninterrupted = _Uninterrupted()
 
 
 def _within_llvm(frame):

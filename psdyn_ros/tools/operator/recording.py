@@ -8,7 +8,6 @@ import yaml
 
 from ...model.errors import ModelError
 from ...validation.bags.recording import open_writer
-from ..demo.session import interruptible
 from .session import OperatorError
 
 LOOK = 1.0              # s between two looks at which topics there are
@@ -32,7 +31,7 @@ def record(operator, folder, topics, seconds, say=print):
         operator.topic_type(topic)      # raises where nobody publishes on it
     counts, passed_over = Counter(), set()
     deadline = float('inf') if seconds is None else time.monotonic() + seconds
-    with interruptible(), open_writer(folder) as writer:
+    with open_writer(folder) as writer:
         def keep(connection, topic):
             def write(data):
                 writer.write(connection, time.time_ns(), bytes(data))
