@@ -66,13 +66,6 @@ class Watchdog:
         return {name: int(at - fed) for name, at, fed, out in
                 zip(self.names, self._noticed, self._fed, ran_out) if out}
 
-    def noticed(self, name):
-        """Return the instant [ns] at which a name was first found expired; None while fresh, or never fed."""
-        if name not in self.names:
-            raise UnknownNameError(f"watchdog: no '{shorten(str(name))}'{did_you_mean(name, self.names)}")
-        index = self.names.index(name)
-        return int(self._noticed[index]) if self._expired[index] and self._ever[index] else None
-
     def _checked(self, mask):
         mask = np.asarray(mask)
         if mask.shape != (len(self.names),) or mask.dtype != bool:

@@ -22,7 +22,6 @@ def test_what_was_never_fed_is_expired_at_any_time():
     for now in (0, -5 * MS, 10**18):
         assert watchdog.expired(now).all()
     assert watchdog.reactions() == {}
-    assert watchdog.noticed('slew') is None
 
 
 def test_a_command_is_fresh_up_to_its_ttl_and_not_a_nanosecond_longer():
@@ -46,10 +45,8 @@ def test_the_first_instant_of_expiry_is_kept_for_reaction_times():
     watchdog.feed(None, 100)
     for now in (20 * MS, 21 * MS, 40 * MS):
         watchdog.expired(now)
-    assert watchdog.noticed('slew') == 21 * MS
     assert watchdog.reactions() == dict.fromkeys(NAMES, 21 * MS - 100)
     watchdog.feed(FIRST, 41 * MS)
-    assert watchdog.noticed('slew') is None
     assert set(watchdog.reactions()) == set(NAMES[1:])
 
 

@@ -57,7 +57,6 @@ class ClockWatch:
         self.clock = 0          # ns, never goes back; in simulated time it counts from the first reading
         self.jumps = 0          # of the wall clock
         self.paused = False
-        self.resets = 0         # of simulated time
         self._offset = self._last = self._moved = None
 
     def update(self, now, ros_now):
@@ -86,7 +85,6 @@ class ClockWatch:
             self._last, self._moved = ros_now, now
         shift = min(0, ros_now - self._last)
         if shift:
-            self.resets += 1
             self._last, self._moved = ros_now, now
         self.paused = now - self._moved > self._pause
         return shift

@@ -211,8 +211,7 @@ class Decoder:
     """
 
     def __init__(self, msgtype):
-        self._msgtype, self._layouts, self._hopeless = msgtype, {}, 0
-        self.bad = 0
+        self._msgtype, self._layouts, self.bad = msgtype, {}, 0
 
     def decode(self, packet):
         """Yield the `Rows` of a packet of this topic, in the order of the packet where the names do not change."""
