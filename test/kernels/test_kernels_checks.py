@@ -429,7 +429,7 @@ def test_in_a_stop_a_valve_is_opened_for_its_reference_whatever_the_error_is(rng
 
 
 def test_speeds_that_are_explained_are_those_of_numpy(rng, oil):
-    rows, c, before = oil.rows, oil.cylinders, np.zeros(N)
+    rows, c, before, lasting = oil.rows, oil.cylinders, np.zeros(N), 0.0
     for _ in range(3):
         position, reference, rate, ahead, residual, effort = oil.move(rng)
         oil.restrain(np.zeros(N), np.zeros(N))
@@ -437,7 +437,9 @@ def test_speeds_that_are_explained_are_those_of_numpy(rng, oil):
         volume = np.array([c['dead_a'] + area[0] * position[rows],
                            c['dead_b'] + area[1] * (c['stroke'] - position[rows])])
         stiffness = (c['bulk'] * area**2 / volume).sum(axis=0)
-        errors = np.array([(reference - position)[rows], -residual[rows] / stiffness])
+        lacking = -residual[rows] / stiffness
+        lasting += (1.0 - np.exp(-PERIOD / kernels.LASTING_S)) * (lacking - lasting)
+        errors = np.array([(reference - position)[rows], lacking, -lasting])
         slowest, fastest = np.minimum(rate, ahead)[rows], np.maximum(rate, ahead)[rows]
         room = 0.01 + kernels.SLACK * np.maximum(-slowest, fastest)
         changing = kernels.CHANGE * (effort - before)[rows] / (PERIOD * stiffness)

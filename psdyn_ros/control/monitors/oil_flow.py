@@ -67,7 +67,7 @@ class FlowCheck(Check):
         self._since = 0.0           # s
         self._wrong, self._worst = 0.0, -1      # s in a row with a command for another speed, and which witness
         self._time = None           # s of the last state: one that is repeated is no further evidence
-        for name in ('rate', 'rate_a', 'rate_b', 'way', 'way_a', 'way_b', 'effort'):
+        for name in ('rate', 'rate_a', 'rate_b', 'way', 'way_a', 'way_b', 'effort', 'lasting'):
             self._witnesses.records[name] = 0.0
         self._witnesses.fluid[:] = 0.0
 

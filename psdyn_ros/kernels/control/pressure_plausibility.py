@@ -47,6 +47,7 @@ MOVES_AS_OIL, ONE_OFF, BOTH_OFF = range(3)      # verdicts on a rod
 SLACK = 0.1                 # of the speed of the reference by which a command may be for another one
 STOP_SHARE = 0.25           # of what a command may be off its range in motion, that it may be in a stop
 LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for an error of position or of compression
+LASTING_S = 1.0             # in which an integral forgets what the force lacked
 CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
 HALVINGS = 8                # of the interval in which the command that is allowed is searched
 
@@ -73,6 +74,7 @@ FLOW_WITNESS = np.dtype([
     ('allowed', 'f8'),                  # m/s, by which these may be off
     ('slack', 'f8'),                    # m/s, by which a command may be off beyond all that explains it
     ('effort', 'f8'),                   # N of the model, in the cycle before
+    ('lasting', 'f8'),                  # m, by which the oil lacked compression of late
     ('commanded', 'f8'),                # m/s, of the rod at constant pressures, once the spool is where it is sent
     ('low', 'f8'), ('high', 'f8'),      # m/s for which a command may be
 ], align=True)
@@ -373,9 +375,11 @@ def explain_speed(w, c, fluid, motion, period):
     # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
     lacking, changing = -motion[RESIDUAL, i] / stiffness, CHANGE * (effort - w['effort']) / (period * stiffness)
     w['effort'] = effort
-    room = room_of(w, slowest, fastest)
-    w['low'] = slowest - room + min(changing, 0.0) + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0))
-    w['high'] = fastest + room + max(changing, 0.0) + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0))
+    # what an integral holds against a force that lasted, as a bias of friction at rest, it holds when that has gone
+    w['lasting'] += (1.0 - math.exp(-period / LASTING_S)) * (lacking - w['lasting'])
+    room, held = room_of(w, slowest, fastest), -w['lasting']
+    w['low'] = slowest - room + min(changing, 0.0) + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0) + min(held, 0.0))
+    w['high'] = fastest + room + max(changing, 0.0) + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0) + max(held, 0.0))
 
 
 @kernel
