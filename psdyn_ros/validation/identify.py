@@ -336,9 +336,9 @@ def _check_recording(bag, checked):
     quality = checked.quality
     wrong = [f'{one.about}: {one.text}' for one in quality.findings() if one.severity == INVALID]
     wrong += [f'{about}: {text}' for about, text in quality.units.findings()]
-    first = next(iter(checked.causes), None)
     taken = {topic for topic, delay in checked.delays.items() if delay.taken}
-    if first is not None and first.kind in REFUSED and first.about not in taken and first.low > CLEAR:
-        wrong.append(first.text)
+    # a force for a while is listed only where it explains what the first leaves
+    wrong += [one.text for k, one in enumerate(checked.causes) if one.kind in REFUSED and one.about not in taken
+              and one.low > CLEAR and (k == 0 or one.kind == 'contact_force')]
     if wrong:
         raise IdentificationError(f"bag '{bag}': {'; '.join(wrong)}; nothing is identified before that is right")

@@ -35,6 +35,8 @@ URDF, HYDRAULICS, SENSORS = find_machine(MACHINE), *(find_config(f'{MACHINE}_{wh
 REST = 0.5                  # s before and after the motion
 BEGIN = 1_700_000_000 * SECOND      # ns, stamp of the first instant
 LATENCY = 200_000           # ns from a stamp to its receipt
+PAYLOAD_LINK = 'payload'
+PUSHED = 12.3, 18.3         # s, from when to when a force acts
 LIFT, TILT, TELESCOPE = 1, 2, 3     # numbers of actuators; of their cylinders one less
 ENDS = 0.05                 # s of a motion at either end that no bag has, so that what is late or early is known
 
@@ -194,6 +196,14 @@ def _slipping(t, x, xd, pressures, axis, velocity):
     pressures[:, axis - 1, 0] += seal.coulomb * change / cylinder.area_a
 
 
+def _pushed(t, x, xd, pressures, force, span):
+    """A force upwards on the payload for a while; it does not turn the slewing column."""
+    rows, machine = np.flatnonzero((t >= span[0]) & (t < span[1])), crane(machine_text())
+    for row, own in zip(rows, np.ascontiguousarray(x[rows])):
+        more = -force * machine.jacobian(own, PAYLOAD_LINK)[2]
+        pressures[row, :, 0] += more[1:] / [one.area_a for one in oil().cylinders.values()]
+
+
 BY_PRESSURE = 'array', 'ports'
 HEALTHY = 'healthy'
 CASES = {
@@ -225,6 +235,8 @@ CASES = {
         _encoder_scale, axis=LIFT, size=0.03)),
     'slip velocity of the telescope 25 mm/s': Case('slip_velocity', 'telescope', 0.025, measured=partial(
         _slipping, axis=TELESCOPE, velocity=0.025), layouts=BY_PRESSURE),
+    'force of 1500 N for 6 s': Case('contact_force', PAYLOAD_LINK, 1500.0, measured=partial(
+        _pushed, force=1500.0, span=PUSHED), layouts=BY_PRESSURE),
     'payload 30 kg more, ground pitches by 2 degrees': Case(
         'payload', 'payload', 30.0, partial(model_with, payload=PAYLOAD - 30.0, tilt=-math.radians(2.0)),
         also=Wrong('base_tilt', 'base', math.radians(2.0))),
@@ -242,6 +254,14 @@ CASES = {
         'friction', 'telescope', 1.3, partial(_rubbing, 'telescope', 1.3),
         partial(_offset, cylinder=TILT - 1, size=3e5), layouts=BY_PRESSURE,
         also=Wrong('sensor_offset', 'tilt_cylinder', 3e5)),
+    'payload 30 kg more, force of 1500 N for 6 s': Case(
+        'payload', 'payload', 30.0, partial(model_with, payload=PAYLOAD - 30.0),
+        partial(_pushed, force=1500.0, span=PUSHED), layouts=BY_PRESSURE,
+        also=Wrong('contact_force', PAYLOAD_LINK, 1500.0)),
+    'friction of the lift 1.5 times, force of 1500 N for 6 s': Case(
+        'friction', 'lift_cylinder', 1.5, partial(_rubbing, 'lift_cylinder', 1.5),
+        partial(_pushed, force=1500.0, span=PUSHED), layouts=BY_PRESSURE,
+        also=Wrong('contact_force', PAYLOAD_LINK, 1500.0)),
 }
 
 

@@ -30,7 +30,7 @@ class Equations:
 
     def __init__(self, products, noise, weights, width):
         # weights are put on what is chosen of them: of a long recording they are too large for copies
-        self._products, self._noise, self._weights = products, noise, weights
+        self._products, self._noise, self._weights, self._width = products, noise, weights, width
         bins = len(products)
         self.block = max(min(round(BLOCK / width), bins // FEWEST), 1)
         self._short = max(min(round(SHORT / width), self.block), 1)
@@ -39,6 +39,23 @@ class Equations:
     def chosen(self, columns):
         """(bins, 1 + n, 1 + n) of some columns (actuators, n) of those by number, -1: none."""
         return _of_columns(self._products, self._weights, columns)
+
+    def less(self, taken, columns):
+        """`Equations` of columns (actuators, n) of all actuators together, with the residual that others leave.
+
+        taken  (columns (actuators, m), theta (m,)) of the others
+        """
+        first, theta = taken
+        change = np.delete(np.eye(1 + first.shape[1] + columns.shape[1]), np.arange(1, 1 + len(theta)), axis=1)
+        change[1:1 + len(theta), 0] = -theta
+        both = np.concatenate((first, columns), axis=1)
+        sums = ((change.T @ _of_columns(one, self._weights, both) @ change)[:, None]
+                for one in (self._products, self._noise))
+        return Equations(*sums, np.ones(1), self._width)
+
+    def within(self, bins):
+        """`Equations` of some bins (bins,)."""
+        return Equations(self._products[bins], self._noise[bins], self._weights, self._width)
 
     def share(self, columns):
         """`Interval` of the share of the residual's squares that columns (actuators, n) explain."""

@@ -6,6 +6,7 @@ may be none of them.
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..metrics.bootstrap import Interval, bootstrap
 from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
 from ..signals.filters import SECOND_DERIVATIVE
 from .cause_messages import CHECK_NEXT, briefly
-from .contact import pushed
+from .contact import nothing, pushed
 from .correction_fits import RESAMPLES
 from .corrections import FORCE, PAYLOAD, RATE, Corrections
 from .exact_columns import ExactColumns
@@ -66,6 +67,30 @@ class Cause:
     def as_dict(self):
         """For JSON: what is not known is None."""
         return {**known_numbers(self), 'next': self.next}
+
+
+class _Known(NamedTuple):
+    """What causes are looked for in."""
+
+    products: np.ndarray    # (bins, actuators, 1 + count, 1 + count)
+    noise: np.ndarray       # likewise
+    weights: np.ndarray     # (actuators,)
+    relative: np.ndarray    # (actuators,) factor from a weighted sum of squares to a mean square over that of the range
+    listed: list            # of `Candidate`s
+    delays: dict            # {topic: `TopicDelay`}
+    found: dict             # {topic: (s, standard error)} of the delay of a group
+    frozen: list            # of `Cause`s
+
+
+class _Explained(NamedTuple):
+    """What explains a residual."""
+
+    share: float            # of its squares
+    leading: list           # of `Cause`s
+    taken: list             # of `Candidate`s of which these are
+    fits: list              # of all candidates alone
+    ranking: Ranking
+    chosen: list            # of `Fit`s of what is wrong all the time
 
 
 class Diagnosis:
@@ -177,32 +202,76 @@ class Diagnosis:
                           where=self._jumps[used] > 0.0)
         products, noise = (self._before(sums, delays) for sums in (
             self._products[used], self._noise[used] * share[..., None, None]))
-        exact = ExactColumns(self.corrections, products, noise, weights, self.width)
         # from a weighted sum of squares to a mean square over the square of the range
         size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
         groups = self._groups()
-        ranking = Ranking(exact, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
-                          self.corrections, self._hydraulics, self._known(groups, delays))
-        listed = candidates(self.corrections, self._rows.any(axis=0), groups)
-        fits = [fit for fit in (ranking.alone(one, one.about in delays) for one in listed) if fit is not None]
-        frozen = self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used)
-        first = ranking.simplest(fits)
-        if first is None or any(cause.share >= first.share.estimate - EQUAL for cause in frozen):
-            leading, taken = list(frozen), ()
-        else:
-            leading, taken = _together(ranking, first, fits, listed)
-        begins = self._begin + used * self.width
-        for fit in (pushed(self.corrections, products, noise, weights, self.width, begins, _excess),
-                    self._hanging.fit(weights, scale),
+        known = _Known(products, noise, weights, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
+                       candidates(self.corrections, self._rows.any(axis=0), groups), delays,
+                       self._known(groups, delays),
+                       self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used))
+        share, leading, taken, fits, *_ = self._explained(known, self._begin + used * self.width)
+        for fit in (self._hanging.fit(weights, scale),
                     *slips(self.corrections, self._slips[used], weights, scale, self.width)):
-            if fit and fit.share.estimate > max([ranking.explained(taken), *(cause.share for cause in leading)]):
-                leading, taken = [_cause(fit)], ()
+            if fit and fit.share.estimate > share:
+                share, leading, taken = fit.share.estimate, [_cause(fit)], ()
         others = [_cause(fit) for fit in fits if fit.candidate not in taken]
-        others += [cause for cause in frozen if cause not in leading]
+        others += [cause for cause in known.frozen if cause not in leading]
         found = (leading + sorted(others, key=lambda cause: -cause.share))[:MAX_CAUSES]
         self.text = (f'likeliest of what was looked for: {found[0].text}' if found else
                      'nothing that was looked for would explain more of the residual than noise does')
         return tuple(found)
+
+    def _explained(self, known, begins):
+        """`_Explained` by what is wrong all the time, and by a force for a while where that explains more.
+
+        begins  (bins,) s since the start of the bag
+        """
+        best = self._always(known)
+        all_the_time = ExactColumns(self.corrections, known.products, known.noise, known.weights, self.width)
+
+        def push(beside):
+            found, others = beside.ranking.fitted(beside.taken) if beside.taken else ({}, nothing(len(known.weights)))
+            return pushed(self.corrections, all_the_time.equations(found), others, self.width, begins, _excess)
+        total = float((known.products[..., 0, 0].sum(axis=0) * known.weights).sum())
+        tried = []
+        for start in (best._replace(taken=()), best):
+            found = push(start)
+            while found and not any((found.within == one).all() for one in tried):
+                tried.append(found.within)
+                rest = self._always(known, found)
+                found = push(rest)
+                if found and 1.0 - (found.left - found.gain) / total > best.share + LEAST_SHARE * (1.0 - best.share):
+                    best = self._beside(rest, found, total)
+        return best
+
+    def _always(self, known, push=None):
+        """`_Explained` by what is wrong all the time, of what was recorded without a `Push`."""
+        sums = known.products, known.noise
+        if push:
+            sums = tuple(np.where(push.near[:, None, None, None], 0.0, one) for one in sums)
+        ranking = Ranking(ExactColumns(self.corrections, *sums, known.weights, self.width), known.relative,
+                          self.corrections, self._hydraulics, known.found)
+        fits = [fit for fit in (ranking.alone(one, one.about in known.delays) for one in known.listed)
+                if fit is not None]
+        first = ranking.simplest(fits)
+        if first is None or any(cause.share >= first.share.estimate - EQUAL for cause in known.frozen):
+            leading, chosen = list(known.frozen), []
+        else:
+            chosen = ranking.together(first, known.listed)
+            leading = _together(ranking, chosen, fits)
+        taken = [one.candidate for one in chosen]
+        share = max([ranking.explained(taken), *(cause.share for cause in leading)])
+        return _Explained(share, leading, taken, fits, ranking, chosen)
+
+    def _beside(self, rest, push, total):
+        """`_Explained` by a `Push`, and by what was found beside it; total: squares of the residual."""
+        fit, chosen = push.fit, rest.chosen
+        if push.gain > total - push.left:
+            chosen = [fit._replace(share=_times(fit.share, push.left / total)), *chosen]
+        else:
+            chosen = [chosen[0]._replace(share=_times(chosen[0].share, 1.0 - push.gain / total)), *chosen[1:], fit]
+        return rest._replace(share=1.0 - (push.left - push.gain) / total, leading=_together(rest.ranking, chosen, ()),
+                             taken=[one.candidate for one in chosen])
 
     def _scale(self):
         """(actuators,) range of the measured efforts, at least 5 % of what they can give."""
@@ -318,13 +387,19 @@ def _second_differences(e, lag):
     return out
 
 
-def _together(ranking, first, fits, listed):
-    """([`Cause`] of what comes first and of what explains what it leaves, the `Candidate`s of them)."""
-    first, *further = ranking.together(first, listed)
+def _times(share, factor):
+    return Interval(*(factor * part for part in share))
+
+
+def _together(ranking, chosen, fits):
+    """[`Cause`] of `Fit`s: of what comes first and of what explains what it leaves."""
+    first, *further = chosen
     causes = [_cause(first, ranking.like(first, fits), further)]
-    causes += [replace(_cause(one._replace(share=ranking.share(one.candidate))), text=f'{one.wording.text} would '
-                       f'explain {_percent(one.share)} of what is left with what comes first') for one in further]
-    return causes, [one.candidate for one in (first, *further)]
+    for one in further:
+        alone = one if one.candidate.kind == 'contact_force' else one._replace(share=ranking.share(one.candidate))
+        causes.append(replace(_cause(alone), text=f'{one.wording.text} would explain {_percent(one.share)} of what is '
+                              'left with what comes first'))
+    return causes
 
 
 def _cause(fit, alike=(), further=()):

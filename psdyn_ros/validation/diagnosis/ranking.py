@@ -46,6 +46,14 @@ class Fit(NamedTuple):
     wording: Wording
 
 
+class Columns(NamedTuple):
+    """Columns (actuators, n), what is found of them (n,), and its covariance (n, n)."""
+
+    columns: np.ndarray
+    theta: np.ndarray
+    covariance: np.ndarray
+
+
 def candidates(corrections, known, topics):
     """Return the `Candidate`s of `Corrections`.
 
@@ -91,6 +99,12 @@ def candidates(corrections, known, topics):
 def _columns(chosen):
     """(actuators, n) of some candidates."""
     return np.concatenate([one.columns for one in chosen], axis=1)
+
+
+def _found(chosen, theta):
+    ends = np.cumsum([one.columns.shape[1] for one in chosen])
+    parts = [theta[end - one.columns.shape[1]:end] for end, one in zip(ends, chosen)]
+    return {int(one.columns.max(axis=0)[0]): part for one, part in zip(chosen, parts)}
 
 
 class Ranking:
@@ -190,10 +204,17 @@ class Ranking:
         """Take columns that are exact for what is found of candidates together."""
         for _ in range(REFINED):
             theta, _ = self._equations.fit(_columns(chosen))
-            ends = np.cumsum([one.columns.shape[1] for one in chosen])
-            parts = [theta[end - one.columns.shape[1]:end] for end, one in zip(ends, chosen)]
-            self._equations = self._exact.equations({int(one.columns.max(axis=0)[0]): part
-                                                     for one, part in zip(chosen, parts)})
+            self._equations = self._exact.equations(_found(chosen, theta))
+
+    def fitted(self, chosen):
+        """Return ({number of the first column: (columns,)} found of candidates together, for `ExactColumns`, and
+        their `Columns`)."""
+        alone = self._equations
+        self._refine(chosen)
+        columns = _columns(chosen)
+        fit = Columns(columns, *self._equations.fit(columns))
+        self._equations = alone
+        return _found(chosen, fit.theta), fit
 
     def _can_be(self, chosen):
         """Whether candidates that are fitted together are all possible, not far-fetched, and not the same twice."""

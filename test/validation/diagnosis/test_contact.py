@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.bags.diagnosis_cases import PERIOD, diagnosed, port_areas, recorded
+from support.bags.diagnosis_cases import PERIOD, WRONG, diagnosed, port_areas, recorded
 from support.bags.recorded_motion import crane, oil
 
 from psdyn_ros.validation.diagnosis.cause_messages import word
@@ -16,22 +16,43 @@ from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.signals.filters import SavitzkyGolay
 
 
-@pytest.mark.parametrize('force, first, last', [((0.0, 0.0, -2000.0), 15.0, 20.0), ((300.0, 0.0, 200.0), 4.0, 9.0)])
-def test_force_on_the_tool_for_a_while_is_named_with_its_time(force, first, last):
-    """Efforts by the Jacobian, which no correction uses."""
-    block = recorded(plain=True)
-    acts = (block.t >= first) & (block.t < last)
-    machine = crane()
+def pushed(block, force, first, last):
+    """The block with a force [N] on the tool from first to last [s]: efforts by the Jacobian, which no correction
+    uses."""
+    acts, machine = (block.t >= first) & (block.t < last), crane()
     x = np.ascontiguousarray(block.positions[:, [block.joints.index(name) for name in machine.coordinates]])
     more = -np.array([machine.jacobian(one, 'tcp')[:3].T @ force for one in x])
-    effort, pressures = block.effort + acts[:, None] * more, block.pressures.copy()
+    pressures = block.pressures.copy()
     pressures[:, :, 0] += acts[:, None] * more[:, 1:] / port_areas(oil())[:, 0]
-    (cause, *_), diagnosis = diagnosed(replace(block, effort=effort, pressures=pressures))
+    return replace(block, effort=block.effort + acts[:, None] * more, pressures=pressures)
+
+
+def assert_near(cause, size, rel=0.0):
+    assert cause.estimate == pytest.approx(size, abs=3.0 * cause.error, rel=rel), cause.text
+
+
+@pytest.mark.parametrize('force, first, last', [((0.0, 0.0, -2000.0), 15.0, 20.0), ((300.0, 0.0, 200.0), 4.0, 9.0)])
+def test_force_on_the_tool_for_a_while_is_named_with_its_time(force, first, last):
+    (cause, *_), diagnosis = diagnosed(pushed(recorded(), force, first, last))
     assert (cause.kind, cause.about) == ('contact_force', 'tcp'), diagnosis.text
-    assert cause.estimate == pytest.approx(np.linalg.norm(force), abs=3.0 * cause.error, rel=0.01)
+    assert_near(cause, np.linalg.norm(force), rel=0.01)
     assert f'from {first:.0f} to {last:.0f} s' in cause.text and 'touched' in cause.next
     parts = re.search(r's, \((.*)\) N', cause.text)[1]
     assert [float(one.split()[0]) for one in parts.split(',')] == pytest.approx(force, abs=0.05 * cause.estimate)
+
+
+@pytest.mark.parametrize('wrong', ['payload', 'friction', 'base_tilt', 'sensor_offset'])
+@pytest.mark.parametrize('force, begin, leads', [(1500.0, 10.3, True), (250.0, 17.4, False)])
+def test_a_force_for_a_while_and_what_is_wrong_all_the_time_are_fitted_together(wrong, force, begin, leads):
+    causes, diagnosis = diagnosed(pushed(recorded(wrong), (0.0, 0.0, -force), begin, begin + 5.0))
+    by_kind, (_, size) = {cause.kind: cause for cause in causes[:2]}, WRONG[wrong]
+    assert set(by_kind) == {wrong, 'contact_force'}, diagnosis.text
+    assert_near(by_kind['contact_force'], force)
+    assert_near(by_kind[wrong], size)
+    assert by_kind['contact_force'].error < 0.1 * force and by_kind[wrong].error < 0.1 * size
+    if wrong == 'payload':
+        assert (causes[0].kind == 'contact_force') == leads
+    assert 'with that' in causes[0].text and 'left with what comes first' in causes[1].text
 
 
 @pytest.mark.parametrize('exchanged', [(0, 1, 2), (1,)])
