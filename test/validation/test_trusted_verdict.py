@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import thorough
 from support.bags.bag_cases import state_messages, write
-from support.bags.recorded_motion import write_swinging
+from support.bags.recorded_motion import crane, exact_block, oil, write_swinging
 
 from psdyn_ros.api.load import load
 from psdyn_ros.cli import main
@@ -151,6 +151,22 @@ def test_identify_refuses_what_is_no_parameter(bags, capsys, name, says):
         identify_bag(bags[name], 'hiab_xs031')
     assert main(['identify', str(bags[name]), '--urdf', 'hiab_xs031']) == 2
     assert 'nothing is identified before that is right' in capsys.readouterr().err
+
+
+def test_identify_refuses_a_force_for_a_while_beside_an_offset(tmp_path):
+    """Rows of the block that is written, every fifth, and the force by the Jacobian."""
+    block, row = exact_block(SECONDS), count(0, 5)
+
+    def pushed(pressures):
+        offset_of_tilt(pressures)
+        k = next(row)
+        if 10.0 <= block.t[k] < 13.0:
+            pressures[:, 0] += 100.0 * crane().jacobian(block.x[k], 'tcp')[2, 1:] / [
+                one.area_a for one in oil().cylinders.values()]
+    bag = write_swinging(tmp_path / 'pushed.mcap', seconds=SECONDS, change=pushed)
+    assert [one.kind for one in validate(bag, 'hiab_xs031').causes[:2]] == ['sensor_offset', 'contact_force']
+    with pytest.raises(IdentificationError, match="a force on 'tcp' from 10 to 13 s"):
+        identify_bag(bag, 'hiab_xs031')
 
 
 @pytest.mark.long
