@@ -443,10 +443,9 @@ def test_speeds_that_are_explained_are_those_of_numpy(rng, oil):
         slowest, fastest = np.minimum(rate, ahead)[rows], np.maximum(rate, ahead)[rows]
         room = 0.01 + kernels.SLACK * np.maximum(-slowest, fastest)
         changing = kernels.CHANGE * (effort - before)[rows] / (PERIOD * stiffness)
-        low, high = (limit(changing, 0.0) + kernels.LOOP_GAIN * limit(errors, 0.0).sum(axis=0)
-                     for limit in (np.minimum, np.maximum))
-        assert oil.check.records['low'] == pytest.approx(slowest - room + low, rel=1e-6)
-        assert oil.check.records['high'] == pytest.approx(fastest + room + high, rel=1e-6)
+        for name, limit, most in (('low', np.minimum, slowest - room), ('high', np.maximum, fastest + room)):
+            more = limit(changing, 0.0) + kernels.LOOP_GAIN * limit(errors, 0.0).sum(axis=0)
+            assert oil.check.records[name] == pytest.approx(most + more, rel=1e-6)
         before = effort
 
 
