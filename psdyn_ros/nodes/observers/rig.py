@@ -9,7 +9,8 @@
 
 The rig begins at the first motion, with the rod where the load is and the force that holds it. Stamps of what it
 measures are on the clock of the motions: they tell which instant of the load an answer is for. Without motions the rod
-stands still and nothing is measured; without commands the spool goes to neutral.
+stands still and nothing is measured; without commands the spool goes to neutral. In lock-step commands are stamped as
+the state of the machine that they answer.
 
     ros2 run psdyn_ros rig --ros-args -p cylinder:=lift_cylinder -p hydraulics:=FILE -p robot_description:=FILE \\
         -r '~/load_motion:=/simulator/load_motion/lift_cylinder' -r '~/measured:=/simulator/measured/lift_cylinder'
@@ -74,7 +75,9 @@ class Rig:
         self._force = p.initial_force if math.isfinite(p.initial_force) else _holding_force(machine, p.cylinder)
         self._ttl = round(p.ttl * SECOND)
         self._offset = None             # ns on the clock of the motions at which the time of the rig is zero
-        self._command, self._commanded = 0.0, 0
+        self._command = 0.0
+        self._commanded = -self._ttl    # ns when it came, steady; in lock-step the instant of the load that it answers
+        self._due = None                # in lock-step: (ns, steady, when it came, stamp) of a motion not yet followed
         self._fault = ''
         self._deadlines = deadlines.Deadlines(round(SECOND / p.rate), 0.05 * SECOND)
         self._rejections = Rejections(node.get_logger().warning)
@@ -93,6 +96,8 @@ class Rig:
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         if not p.step_on_motion:
             node.create_timer(1.0 / p.rate, self._tick, clock=steady)
+        else:
+            node.create_timer(p.ttl, self._follow, clock=steady)
         node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
         node.get_logger().info(f'{p.cylinder} on the rig, at {p.rate:g} Hz, {self._force:.6g} N at first')
 
@@ -114,7 +119,21 @@ class Rig:
             self._offset += stamp - self._present()     # the other side lost time, or paused
         self._rig.impose((stamp - self._offset) / SECOND, position, velocity, acceleration)
         if self._lock_step:
-            self._step(max(0, round((stamp - self._present()) / (self._rig.period * SECOND))))
+            self._due = time.monotonic_ns(), stamp
+            self._follow()
+
+    def _follow(self):
+        """In lock-step: go to the instant of the last motion, once the commands for the present came, or `ttl` is over.
+
+        They may come after the motion that follows from them, on another topic.
+        """
+        if self._due is None:
+            return
+        came, stamp = self._due
+        if 0 < self._present() - self._commanded <= self._ttl and time.monotonic_ns() - came < self._ttl:
+            return
+        self._due = None
+        self._step(max(0, round((stamp - self._present()) / (self._rig.period * SECOND))))
 
     def _begin(self, stamp, position, velocity):
         self._rig.reset(position, velocity, self._force)
@@ -126,17 +145,22 @@ class Rig:
         return self._offset + round(self._rig.time * SECOND)
 
     def _on_command(self, msg):
-        if self._cylinder not in msg.name:
+        if self._cylinder in msg.name:
+            conversions.check_lengths(msg, {'position'})
+            value = msg.position[msg.name.index(self._cylinder)]
+            if not math.isfinite(value):
+                raise MessageError(f'the command is {value:g}, not finite')
+            self._command = value
+        elif not self._lock_step:
             return
-        conversions.check_lengths(msg, {'position'})
-        value = msg.position[msg.name.index(self._cylinder)]
-        if not math.isfinite(value):
-            raise MessageError(f'the command is {value:g}, not finite')
-        self._command, self._commanded = value, time.monotonic_ns()
+        self._commanded = time.monotonic_ns()
+        if self._lock_step:
+            self._commanded = conversions.stamp_to_ns(msg.header.stamp) or (self._offset and self._present()) or 0
+            self._follow()
 
     def _on_reset(self, request, response):
-        self._offset, self._fault = None, ''
-        self._commanded = 0
+        self._offset, self._due, self._fault = None, None, ''
+        self._commanded = -self._ttl
         response.success, response.message = True, 'begins at the next motion'
         return response
 
@@ -149,7 +173,8 @@ class Rig:
             self._step(periods)
 
     def _step(self, periods):
-        command = self._command if time.monotonic_ns() - self._commanded <= self._ttl else 0.0
+        now = self._present() if self._lock_step else time.monotonic_ns()
+        command = self._command if now - self._commanded <= self._ttl else 0.0
         try:
             for _ in range(periods):
                 self._rig.step(command)

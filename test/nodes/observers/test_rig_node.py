@@ -138,6 +138,43 @@ def test_a_command_moves_the_force_and_its_absence_leaves_it(load):
     g.until(lambda: load.measured[-1].effort[0] == pytest.approx(before, abs=10.0), 10.0, load.send)
 
 
+def test_in_lock_step_commands_act_from_their_instant_on_also_those_that_come_after_the_motion(tmp_path):
+    def forces(g, late):
+        """Of some periods in which the valve opens, and how often a motion was there before the commands for it."""
+        stamp, waited, out, heard = 10**9, 0, [], len(load.measured)
+        for k in range(8):
+            msg = load.message()
+            conversions.ns_to_stamp(stamp + k * 2_000_000, msg.header.stamp)
+            load.motions.publish(msg)
+            if k > 1 and late:
+                for _ in range(2):      # then the rig has served its motion
+                    before = g.reports['rig: lift_cylinder']
+                    g.until(lambda before=before: g.reports['rig: lift_cylinder'] is not before)
+                waited += len(load.measured) == heard
+                command(stamp + (k - 1) * 2_000_000, 0.02 * k)
+            g.until(lambda heard=heard: len(load.measured) > heard)
+            heard = len(load.measured)
+            out.append(load.measured[-1].effort[0])
+            if not late or k == 0:
+                command(stamp + k * 2_000_000, 0.02 * (k + 1))
+        return out, waited
+
+    with graph(tmp_path, '/lockstep') as g:
+        start_rig(g, 'lift_cylinder', '-p', 'ttl:=10.0', '-p', 'step_on_motion:=true', '-p', 'report_rate:=50.0')
+        load, commands = Load(g, JointState, 'measured'), g.publisher(JointState, 'rig/valve_commands', 1)
+
+        def command(stamp, opening):
+            msg = JointState(name=['lift_cylinder'], position=[opening])
+            conversions.ns_to_stamp(stamp, msg.header.stamp)
+            commands.publish(msg)
+        g.until(lambda: g.report('rig: lift_cylinder')[:2] == (WARN, 'waiting for a motion'), START_UP)
+        early, _ = forces(g, False)
+        assert g.call(Trigger, 'rig/reset', Trigger.Request()).success
+        late, waited = forces(g, True)
+        assert waited == 6 and late == early and early[-1] > early[0] + 100.0
+        assert g.processes.stop() == {'rig': 0}
+
+
 BAD_MOTIONS = {
     'other joint': lambda msg: setattr(msg, 'joint_names', ['telescope']),
     'no point': lambda msg: setattr(msg, 'points', []),
