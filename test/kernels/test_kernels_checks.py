@@ -172,7 +172,7 @@ class Forces:
 
     def __init__(self, rows, area, residual, allowed, rest):
         self.rows, self.area, self.residual, self.friction, self.rest = rows, area, residual, allowed, rest
-        self.needed, self.given, self.speed = np.zeros(len(rows)), [], None
+        self.smooth, self.given, self.speed = (np.zeros(len(rows)),) * 2, [], None
 
     def judge(self, model, command, desired, unknown, dt):
         if not 0.0 <= dt <= speeds.LONGEST_STEP_S or np.isnan(command[self.rows]).any():
@@ -190,10 +190,11 @@ class Forces:
             self.times, self.first = [speeds.HORIZON_S] if stands else [], []
         else:
             excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
-            self.needed = self.needed + min(waited / speeds.HORIZON_S, 1.0) * (excess - self.needed)
+            part, (once, twice) = min(waited / speeds.HORIZON_S, 1.0), self.smooth
+            once = once + part * (excess - once)
+            self.smooth = once, twice + part * (once - twice)
             if sum(self.times) < speeds.HORIZON_S - 1e-8:
-                self.times.append(waited)
-                self.first.append(excess)
+                self.times, self.first = [*self.times, waited], [*self.first, excess]
                 self.usual, self.off = now, np.average(self.first, axis=0, weights=self.times)
                 self.lack = self.off
             else:
@@ -231,7 +232,7 @@ def test_momentum_is_judged_as_by_numpy(rng, rows):
         assert verdict == twin.judge(arrays, command, desired, unknown, dt)
         if verdict >= speeds.EXPLAINED:
             assert check.found == pytest.approx(np.array(twin.found), rel=1e-9, abs=1e-9)
-            assert arrays.lack[rows] == pytest.approx(twin.needed, rel=1e-9, abs=1e-9)
+            assert arrays.lack[rows] == pytest.approx(2.0 * twin.smooth[0] - twin.smooth[1], rel=1e-9, abs=1e-9)
         found.add(min(verdict, 0))
     assert found == {speeds.BEGUN, speeds.NOT_JUDGED, speeds.EXPLAINED, 0}
 
@@ -240,8 +241,7 @@ def test_a_momentum_that_is_not_finite_is_not_explained():
     buffer, model, zero = speeds.make_momentum([0, 1], 2), effort_range.make_effort_model(2), np.zeros(2)
     arrays = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES))
     arrays.inertia[:], arrays.efforts[0] = np.eye(2), np.nan
-    check = speeds.Momentum(*views(buffer, speeds.TYPES))
-    check.residual[0] = 1.0
+    speeds.Momentum(*views(buffer, speeds.TYPES)).residual[0] = 1.0
     assert speeds.judge_momentum(buffer, model, zero, zero, zero, speeds.STEP_S) == 0
 
 

@@ -12,7 +12,7 @@ from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import Check, When
 from ..monitors.momentum import MomentumCheck
 from ..monitors.singularity import SingularityCheck
-from ..monitors.tracking import TrackingCheck
+from ..monitors.tracking import EffortCheck, TrackingCheck
 from ..safety.open_loop_stop import OpenLoopStop
 from ..safety.output_gate import OutputGate
 from ..safety.output_ramp import OutputRamp
@@ -46,7 +46,7 @@ class OutputSelector:
         self._supply_setting = law.supply_setting
         self._restraints = [check for check in checks.values()
                             if check.required and type(check).restrain is not Check.restrain]
-        self._momentum = checks[MomentumCheck]
+        self._momentum, self._efforts = checks[MomentumCheck], checks[EffortCheck]
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
         self._closing = OutputRamp(declaration, law.swing_period)
@@ -87,12 +87,13 @@ class OutputSelector:
         law.reference.set_speed(1.0, inputs.time)
 
     def brake(self, fault):
-        """Slow the reference down: from what was measured on a fault, from where it is otherwise."""
+        """Slow the reference down: from what was measured on a fault, from where it is otherwise, and then only as far
+        as efforts at their limits can."""
         reference, t = self.law.reference, self._inputs.time
         if fault:
             reference.stop_from(t, *self._seen.estimated, self._deceleration)
         else:
-            reference.stop(t, self._deceleration)
+            reference.stop(t, self._efforts.braking_share(self._deceleration) * self._deceleration)
 
     def end_deviation(self):
         """Let the reference deviate no further from itself to damp a swing."""

@@ -161,7 +161,7 @@ class ControlLaw:
     def hold(self, x):
         """Hold the position x (dof,) from here on, and forget every trajectory and what was measured before."""
         self.reference.hold(x)
-        self._effort_terms.lack[:] = 0.0
+        self._effort_terms.lack[:] = self._effort_terms.smooth[:] = 0.0
         self._forget()
 
     def _forget(self):

@@ -37,6 +37,8 @@ WINDOW = 0.025          # s of errors and accelerations, within which noise and 
 WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
 GROSS = 4.0             # times `AWAY`, which count as so many times that
 STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
+BRAKING = 0.95          # of the largest efforts, that may be used up when a stop begins
+GENTLEST = 0.3          # of the declared deceleration, in a stop without a fault
 REPEATED = 3            # commands in a row, of different states, that are the one before
 
 
@@ -220,6 +222,19 @@ class EffortCheck(Check):
         counting = desired.copy()
         counting[0] = x + np.clip(errors, -most, most)
         return counting
+
+    def braking_share(self, deceleration):
+        """Return the share of a deceleration (dof,) at which the efforts stay below their limits in a stop from the
+        reference, in which all axes slow down together."""
+        if not self.required or self._law.desired is None:
+            return 1.0
+        x, xd, _ = self._law.desired
+        model = effort_range.EffortModel(*views(self._law.effort_model(x, xd), effort_range.MODEL_TYPES))
+        rate = min(deceleration / np.maximum(np.abs(xd), 1e-9))
+        change, efforts = -rate * (model.inertia @ xd), model.efforts + model.lack
+        room = BRAKING * self._range.limits[1] * self._range.area - efforts * np.sign(change)
+        shares = np.divide(room, np.abs(change), out=np.ones_like(room), where=self._forces & (change != 0.0))
+        return float(np.clip(shares.min(), GENTLEST, 1.0))
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""

@@ -31,22 +31,23 @@ class EffortModel(NamedTuple):
     inertia: np.ndarray     # (n, n)
     rest: np.ndarray        # (n,) zeros
     lack: np.ndarray        # (n,) N, N m that axes at force level need beyond that, see `judge_momentum`
+    smooth: np.ndarray      # (2, n) the same, smoothed once and twice
 
 
 # types of the fields of `EffortModel`
-MODEL_TYPES = (FLOAT,) * 5
+MODEL_TYPES = (FLOAT,) * 6
 
 
 def make_effort_model(n):
     """Return the buffer of `EffortModel` of n actuators."""
-    return pack(EffortModel(np.zeros((2, n)), np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n)))
+    return pack(EffortModel(*map(np.zeros, ((2, n), n, (n, n), n, n, (2, n)))))
 
 
 @kernel
 def bind_effort_model(buffer):
     """Return the `EffortModel` of a buffer."""
     return EffortModel(matrix(buffer, 0)[0], records(buffer, 1, FLOAT)[0], matrix(buffer, 2)[0],
-                       records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0])
+                       records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], matrix(buffer, 5)[0])
 
 
 @entry

@@ -248,7 +248,11 @@ def compare_momentum(s, m, dt, stands):
             excess += 0.5 * (model - forces[MODEL, i])
             for j in range(speed.shape[0]):
                 excess -= m.inertia[row, j] * (speed[j] - s.speed[j]) / dt
-            m.lack[row] += min(dt / HORIZON_S, 1.0) * (excess - m.lack[row])
+            share = min(dt / HORIZON_S, 1.0)
+            m.smooth[0, row] += share * (excess - m.smooth[0, row])
+            m.smooth[1, row] += share * (m.smooth[0, row] - m.smooth[1, row])
+            # without the lag of one that grows evenly, which moves the lightest of coupled axes most
+            m.lack[row] = 2.0 * m.smooth[0, row] - m.smooth[1, row]
         forces[OFF, i] += new * (excess - forces[OFF, i])
         forces[LACK, i] += learnt * (forces[OFF, i] - forces[LACK, i])
         forces[USUAL, i] += learnt * (model - forces[USUAL, i])

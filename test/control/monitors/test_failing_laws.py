@@ -11,7 +11,15 @@ from psdyn_ros.control import SafetyError, State
 from psdyn_ros.tools.fault_campaign.bench import PID, PLANTS, Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 from psdyn_ros.tools.fault_campaign.lies import cases
-from psdyn_ros.tools.fault_campaign.motion_trials import EXTRA_TRAVEL, REST, false_stops, healthy_speeds, run_motion
+from psdyn_ros.tools.fault_campaign.motion_trials import (
+    EXTRA_TRAVEL,
+    REST,
+    false_stops,
+    healthy_speeds,
+    run_motion,
+    sound_runs,
+)
+from psdyn_ros.tools.studies.tracking_runs import CORNERS, EXACT
 
 RATE = 200.0    # Hz
 RUN, HOLD, STOPPING = State.RUN, State.HOLD, State.STOPPING
@@ -83,6 +91,16 @@ def test_a_machine_that_swings_after_a_stop_is_enabled_later(refusals, reasons, 
 def test_an_axis_that_sticks_and_then_swings_in_a_stop_is_not_failing_F42():
     """PID leaves it behind its reference until friction lets it go, as the stop begins."""
     assert false_stops(make_machine(PID, plant='package', rate=100.0), 0, 180.0) == []
+
+
+@pytest.mark.parametrize(('plant', 'level', 'off', 'seed', 'minutes'), thorough([
+    ('package', 'effort', CORNERS[0], 11, 6.0),     # ever more force than that of a model that is lighter
+    ('package', 'effort', EXACT, 5, 8.0),           # a stop that needs more than the largest force
+    ('second', 'valve', CORNERS[5], 0, 4.0)],       # a bias of friction, in a stop
+    2, several=True))
+def test_an_exact_or_a_wrong_model_is_no_failing_law_F39(plant, level, off, seed, minutes):
+    (_, found), = sound_runs(minutes, [seed], [plant], [100.0], [level], [off])
+    assert found == []
 
 
 def test_a_late_law_swings_no_faster_than_allowed():
