@@ -15,7 +15,7 @@ from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
 from ..signals.filters import SECOND_DERIVATIVE
 from .cause_messages import CHECK_NEXT, briefly
 from .contact import nothing, pushed
-from .correction_fits import RESAMPLES
+from .correction_fits import RESAMPLES, Equations
 from .corrections import FORCE, PAYLOAD, RATE, Corrections
 from .exact_columns import ExactColumns
 from .hanging import HangingLoad, Rows
@@ -200,8 +200,9 @@ class Diagnosis:
         # what rows have of noise, by those of which there are second differences
         share = np.divide(self._rows[used], self._power * self._jumps[used], out=np.zeros_like(self._jumps[used]),
                           where=self._jumps[used] > 0.0)
-        products, noise = (self._before(sums, delays) for sums in (
-            self._products[used], self._noise[used] * share[..., None, None]))
+        products, noise = self._products[used], self._noise[used]
+        noise *= share[..., None, None]
+        products, noise = (self._before(sums, delays) for sums in (products, noise))
         # from a weighted sum of squares to a mean square over the square of the range
         size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
         groups = self._groups()
@@ -226,16 +227,19 @@ class Diagnosis:
 
         begins  (bins,) s since the start of the bag
         """
-        best = self._always(known)
-        all_the_time = ExactColumns(self.corrections, known.products, known.noise, known.weights, self.width)
+        best, sums = self._always(known), (known.products, known.noise, known.weights, self.width)
 
-        def push(beside):
-            found, others = beside.ranking.fitted(beside.taken) if beside.taken else ({}, nothing(len(known.weights)))
-            return pushed(self.corrections, all_the_time.equations(found), others, self.width, begins, _excess)
+        def push(beside, partly=True):
+            equations, others = Equations(*sums), nothing(len(known.weights))
+            if beside.taken:
+                equations, found, others = beside.ranking.fitted(beside.taken)
+                if partly:
+                    equations = ExactColumns(self.corrections, *sums).equations(found)
+            return pushed(self.corrections, equations, others, self.width, begins, _excess)
         total = float((known.products[..., 0, 0].sum(axis=0) * known.weights).sum())
         tried = []
         for start in (best._replace(taken=()), best):
-            found = push(start)
+            found = push(start, partly=False)
             while found and not any((found.within == one).all() for one in tried):
                 tried.append(found.within)
                 rest = self._always(known, found)

@@ -203,18 +203,18 @@ class Ranking:
     def _refine(self, chosen):
         """Take columns that are exact for what is found of candidates together."""
         for _ in range(REFINED):
-            theta, _ = self._equations.fit(_columns(chosen))
-            self._equations = self._exact.equations(_found(chosen, theta))
+            found = _found(chosen, self._equations.fit(_columns(chosen))[0])
+            self._equations = None      # before others are made: they are large
+            self._equations = self._exact.equations(found)
 
     def fitted(self, chosen):
-        """Return ({number of the first column: (columns,)} found of candidates together, for `ExactColumns`, and
-        their `Columns`)."""
+        """Return (`Equations` that are exact for candidates together, {number of the first column: (columns,)} found
+        of these, for `ExactColumns`, and their `Columns`)."""
         alone = self._equations
         self._refine(chosen)
-        columns = _columns(chosen)
-        fit = Columns(columns, *self._equations.fit(columns))
-        self._equations = alone
-        return _found(chosen, fit.theta), fit
+        columns, exact = _columns(chosen), self._equations
+        fit, self._equations = Columns(columns, *exact.fit(columns)), alone
+        return exact, _found(chosen, fit.theta), fit
 
     def _can_be(self, chosen):
         """Whether candidates that are fitted together are all possible, not far-fetched, and not the same twice."""
