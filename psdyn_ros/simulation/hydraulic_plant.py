@@ -272,6 +272,8 @@ class HydraulicPlant:
         if not axes['braked'].any():
             return effort
         position, velocity, _ = self.actuator_motion()
+        for axis, gained in self._measured.gained().items():
+            effort[axis] += gained
         return effort + np.where(axes['braked'], axes['brake_force'] - axes['brake_damping'] * velocity
                                  - axes['brake_stiffness'] * (position - axes['brake_position']), 0.0)
 

@@ -177,6 +177,24 @@ def test_the_split_machine_follows_the_whole_one(crane, hydraulics, whole, name,
     assert worst < bound
 
 
+def test_the_effort_of_the_split_machine_is_that_of_its_instant(crane, hydraulics):
+    """Not of the middle of the step before, by which a rod in motion would seem to rub less."""
+    name, period = 'lift_cylinder', 2.0 * H
+    plant = HydraulicPlant(crane, hydraulics, period=period)
+    rig = CylinderRig(crane, hydraulics, name, period=period, bandwidth=200.0)
+    axis, cylinder = crane.actuators.index(name), hydraulics.cylinders[name]
+    rig.reset(plant.load_motion(name)[0], force=plant.force[axis])
+    others, off = np.array([0.0, np.nan, 0.0, 0.0]), []
+    for _ in range(500):
+        rig.impose(plant.time, *plant.load_motion(name))
+        rig.step(0.25)
+        plant.measure_cylinder(name, force=rig.force, stamp=rig.time)
+        plant.step(others, period)
+        pressure_a, pressure_b = rig.pressures
+        off.append(plant.effort[axis] - pressure_a * cylinder.area_a + pressure_b * cylinder.area_b)
+    assert abs(np.mean(off[250:])) < 5.0
+
+
 def test_a_measurement_after_a_long_time_without_any_gives_no_kick(crane, hydraulics):
     """What is not remembered of the load motion is computed."""
     plant = HydraulicPlant(crane, hydraulics, period=H)
