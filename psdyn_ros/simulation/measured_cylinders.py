@@ -66,7 +66,7 @@ class MeasuredCylinders:
         return self.any and self._plant.actuators[axis] in self._rigs
 
     def gained(self):
-        """{number of an actuator: N} that its force gains from the middle of a step, of which it is taken, to its end."""
+        """{number of an actuator: N} that its force gains from the middle of a step, where it is taken, to its end."""
         plant = self._plant
         return {plant.actuators.index(name): 0.5 * plant.period * rig.slope for name, rig in self._rigs.items()
                 if not rig.reason and rig.pressures is None and plant.time - rig.instant < FURTHEST}
