@@ -155,7 +155,8 @@ class Rig:
             return
         self._commanded = time.monotonic_ns()
         if self._lock_step:
-            self._commanded = conversions.stamp_to_ns(msg.header.stamp) or (self._offset and self._present()) or 0
+            unstamped = 0 if self._offset is None else self._present()
+            self._commanded = conversions.stamp_to_ns(msg.header.stamp) or unstamped
             self._follow()
 
     def _on_reset(self, request, response):

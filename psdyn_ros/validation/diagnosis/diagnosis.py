@@ -87,10 +87,14 @@ class _Explained(NamedTuple):
 
     share: float            # of its squares
     leading: list           # of `Cause`s
-    taken: list             # of `Candidate`s of which these are
     fits: list              # of all candidates alone
     ranking: Ranking
-    chosen: list            # of `Fit`s of what is wrong all the time
+    chosen: list            # of `Fit`s of which the causes are, but those of a frozen encoder
+
+    @property
+    def taken(self):
+        """[`Candidate`] of these."""
+        return [one.candidate for one in self.chosen]
 
 
 class Diagnosis:
@@ -210,7 +214,8 @@ class Diagnosis:
                        candidates(self.corrections, self._rows.any(axis=0), groups), delays,
                        self._known(groups, delays),
                        self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used))
-        share, leading, taken, fits, *_ = self._explained(known, self._begin + used * self.width)
+        found = self._explained(known, self._begin + used * self.width)
+        share, leading, taken, fits = found.share, found.leading, found.taken, found.fits
         for fit in (self._hanging.fit(weights, scale),
                     *slips(self.corrections, self._slips[used], weights, scale, self.width)):
             if fit and fit.share.estimate > share:
@@ -238,7 +243,7 @@ class Diagnosis:
             return pushed(self.corrections, equations, others, self.width, begins, _excess)
         total = float((known.products[..., 0, 0].sum(axis=0) * known.weights).sum())
         tried = []
-        for start in (best._replace(taken=()), best):
+        for start in (best._replace(chosen=[]), best):
             found = push(start, partly=False)
             while found and not any((found.within == one).all() for one in tried):
                 tried.append(found.within)
@@ -263,9 +268,8 @@ class Diagnosis:
         else:
             chosen = ranking.together(first, known.listed)
             leading = _together(ranking, chosen, fits)
-        taken = [one.candidate for one in chosen]
-        share = max([ranking.explained(taken), *(cause.share for cause in leading)])
-        return _Explained(share, leading, taken, fits, ranking, chosen)
+        share = max([ranking.explained([one.candidate for one in chosen]), *(cause.share for cause in leading)])
+        return _Explained(share, leading, fits, ranking, chosen)
 
     def _beside(self, rest, push, total):
         """`_Explained` by a `Push`, and by what was found beside it; total: squares of the residual."""
@@ -275,7 +279,7 @@ class Diagnosis:
         else:
             chosen = [chosen[0]._replace(share=_times(chosen[0].share, 1.0 - push.gain / total)), *chosen[1:], fit]
         return rest._replace(share=1.0 - (push.left - push.gain) / total, leading=_together(rest.ranking, chosen, ()),
-                             taken=[one.candidate for one in chosen])
+                             chosen=chosen)
 
     def _scale(self):
         """(actuators,) range of the measured efforts, at least 5 % of what they can give."""
