@@ -18,7 +18,14 @@ import numpy.typing as npt
 from ..api.arguments import Array, Wrenches
 from ..api.environment import BaseMotion
 from ..api.hydraulics.integrator import HydraulicIntegrator
-from ..api.hydraulics.statics import equilibrium_state, frictionless, holding_efforts, hydraulic_records, resting_line
+from ..api.hydraulics.statics import (
+    CHAMBER_B_PRESSURE_SHARE,
+    equilibrium_state,
+    frictionless,
+    holding_efforts,
+    hydraulic_records,
+    resting_line,
+)
 from ..api.manipulator import Manipulator
 from ..kernels.control.valve_inversion import pressure_command, velocity_command
 from ..kernels.hydraulics.records import (
@@ -255,10 +262,10 @@ class HydraulicPlant:
         """Set the pressures with which closed chambers give a force."""
         cylinder, supply = self.cylinder_records[row], self.supply[0]
         low, high = supply['return_pressure'], supply['pressure']
-        other = low + 0.25 * (high - low)
-        b = max(other, low + max(0.0, -force) / cylinder['area_b'])
+        # no lower than with the return pressure in chamber A
+        b = max(low + CHAMBER_B_PRESSURE_SHARE * (high - low), (low * cylinder['area_a'] - force) / cylinder['area_b'])
         self.fluid[row, PRESSURE_B] = b
-        self.fluid[row, PRESSURE_A] = max(low, (force + b * cylinder['area_b']) / cylinder['area_a'])
+        self.fluid[row, PRESSURE_A] = (force + b * cylinder['area_b']) / cylinder['area_a']
         self.fluid[row, (SPOOL, SPOOL_RATE)] = 0.0
 
     @property

@@ -3,6 +3,7 @@
 import math
 from dataclasses import asdict, dataclass, replace
 
+from ...model.units import SECOND
 from ..signals.quality import INVALID as INVALID_DATA
 from . import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
 from .figure import FACTORS
@@ -184,7 +185,10 @@ def losses(source, quality, usable, coverage):
         few = 0 if name.endswith(('.position', '.velocity')) else FEW_SPIKES
         if signal.spikes > max(STRAY * signal.samples, few):
             yield f'{name}: {signal.spikes} of {signal.samples} values stick out by up to {signal.largest_spike:.3g}'
-    recorded = (source.end_ns - source.start_ns) * 1e-9
+    recorded = (source.end_ns - source.start_ns) / SECOND
+    stamped = [topic for topic in quality.topics.values() if topic.own_clock]
+    if stamped:     # simulated time of a busy computer is slower than that of the receipt
+        recorded = min(recorded, (max(topic.last for topic in stamped) - min(topic.first for topic in stamped)) / SECOND)
     if usable < coverage * recorded:
         yield (f'{usable:.4g} of {recorded:.4g} s recorded are usable, {usable / recorded:.0%}; expected '
                f'{coverage:.0%}')

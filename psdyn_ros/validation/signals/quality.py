@@ -14,6 +14,7 @@ from .unit_checks import Units
 GAP = 3.0                       # periods without a message
 FUTURE = 5_000_000              # ns by which a stamp may be after the receipt
 DAY = 86_400 * SECOND
+OWN_CLOCK = 1.0                 # s by which a clock moves against that of the receipt
 AT_LIMIT = 0.01                 # of the range of a joint, within which it is at its limit
 STROKE = 0.02                   # of the range of a joint, by which its pressures must change
 LEAST_DRIFT = 3e-5, 2e-3         # s/s, and s in all, by which clocks of two topics run apart
@@ -100,6 +101,11 @@ class TopicQuality:
         """s by which its clock moved against that of the receipt."""
         low, high = self._clock
         return (high - low) / SECOND if high >= low else 0.0
+
+    @property
+    def own_clock(self):
+        """Whether its clock is not that of the receipt: simulated time, or a clock that was set."""
+        return self.clock_jump > OWN_CLOCK
 
     def as_dict(self):
         """All of it, in SI units."""
@@ -304,7 +310,7 @@ def _of_topic(topic, one):
         if count:
             yield Finding(WARNING if count > 1e-3 * one.messages or one.longest_gap > 1.0 else NOTE, topic,
                           f'{count} {what}')
-    if one.clock_jump > 1.0:
+    if one.own_clock:
         yield Finding(WARNING, topic, f'its clock moved by {one.clock_jump:.6g} s against that of the receipt '
                       '(simulated time, or a clock that was set)')
 

@@ -14,6 +14,7 @@ from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
 from psdyn_ros.validation.bags.source import open_bag
+from psdyn_ros.validation.metrics.verdict import losses
 from psdyn_ros.validation.signals.blocks import blocks
 from psdyn_ros.validation.signals.clock_drift import LeastLatency
 from psdyn_ros.validation.signals.quality import INVALID, NOTE, Quality, _end
@@ -64,7 +65,8 @@ class Recorded:
         arrays = [(TELEMETRY, int(self.received[k]) + 100_000, cases.labelled(np.column_stack(
             (self.pressures[k].reshape(3, 2), np.full(3, stamp))), names, QUANTITIES)) for k, stamp in enumerate(clock)]
         path = cases.write(tmp_path / 'a.mcap', states, arrays)
-        with open_bag(path) as source:
+        with open_bag(path) as self.source:
+            source = self.source
             channels = find_topics(source, self._crane)
             quality = Quality(channels, self._crane, hydraulics)
             self.blocks = list(blocks(source, channels, self._crane, hydraulics, quality=quality))
@@ -185,6 +187,15 @@ def test_a_clock_that_is_set_while_recording_is_said(tmp_path, hydraulics, noisy
     noisy.times[900:] += 100.0
     texts = [finding.text for finding in noisy.judge(tmp_path, hydraulics).findings() if finding.about == STATES]
     assert any('its clock moved by 100 s' in text for text in texts)
+
+
+@pytest.mark.parametrize('pace', [1.5, 3.0])
+def test_simulated_time_of_a_busy_computer_is_whole_however_slow_it_was(tmp_path, hydraulics, noisy, pace):
+    noisy.received = BEGIN + ((noisy.stamps - BEGIN) * pace).astype(np.int64)
+    quality = noisy.judge(tmp_path, hydraulics)
+    assert quality.topics[STATES].own_clock
+    assert list(losses(noisy.source, quality, 0.95 * COUNT * PERIOD, 0.9)) == []
+    assert 'of 4.796 s recorded' in next(losses(noisy.source, quality, 0.5 * COUNT * PERIOD, 0.9))
 
 
 def test_messages_without_stamps_are_used_by_receipt(tmp_path, hydraulics, noisy):
