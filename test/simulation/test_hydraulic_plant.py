@@ -171,17 +171,6 @@ def test_effort_mode_hands_the_load_to_closed_chambers(crane, hydraulics):
         - plant.fluid[0, PRESSURE_B] * plant.cylinder_records[0]['area_b'] == pytest.approx(hold, rel=0.05)
 
 
-@pytest.mark.parametrize('force', [9e3, 500.0, -9e3, -20e3])
-def test_pressures_of_a_cylinder_that_obeys_forces_are_those_of_its_force(crane, hydraulics, force):
-    plant = HydraulicPlant(crane, hydraulics, period=1e-3, modes=dict.fromkeys(hydraulics.cylinders, 'effort'))
-    fed(plant, 2e-3, telescope=force)
-    row = plant.cylinders.index('telescope')
-    areas = [plant.cylinder_records[row][area] for area in ('area_a', 'area_b')]
-    pressures = plant.measure()[2][row]
-    assert pressures @ [areas[0], -areas[1]] == pytest.approx(force, rel=1e-9)
-    assert pressures.min() >= plant.supply['return_pressure'][0]
-
-
 @pytest.mark.parametrize('modes, message', [
     ({'lift_cylindr': 'valve'}, "'lift_cylindr': no such actuator; did you mean 'lift_cylinder'?"),
     ({'slew': 'valve'}, "'valve' of 'slew': expected one of effort"),

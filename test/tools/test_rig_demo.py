@@ -95,14 +95,15 @@ def test_a_cylinder_that_froze_fails_the_run_in_terminal_and_report(tmp_path):
 
 
 @pytest.mark.long
-def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd):
-    code = cli.main(['demo', '--rig', 'lift_cylinder', '--duration', '3', '--output', str(tmp_path)])
+@pytest.mark.parametrize('cylinder', ['lift_cylinder', 'tilt_cylinder', 'telescope'])
+def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd, cylinder):
+    code = cli.main(['demo', '--rig', cylinder, '--duration', '3', '--output', str(tmp_path)])
     said = capfd.readouterr()
     assert code == 0, said
-    assert 'PASS: with lift_cylinder on the rig every actuator moves as in the whole machine' in said.out
+    assert f'PASS: with {cylinder} on the rig every actuator moves as in the whole machine' in said.out
     page = (tmp_path / 'report.html').read_text()
-    assert '<h1>hiab_xs031 with lift_cylinder on a rig</h1>' in page and (tmp_path / 'split.png').is_file()
-    topic = '/simulator/measured/lift_cylinder'
+    assert f'<h1>hiab_xs031 with {cylinder} on a rig</h1>' in page and (tmp_path / 'split.png').is_file()
+    topic = f'/simulator/measured/{cylinder}'
     stamps = [stamp_to_ns(message.header.stamp) for message in read_messages(tmp_path / 'split', [topic])[topic]]
     # one answer to each instant, none left out
     assert len(stamps) > 1400 and {b - a for a, b in zip(stamps, stamps[1:])} == {2_000_000}

@@ -45,12 +45,13 @@ def test_effort_of_plant_is_net_force_and_friction():
         swing.coulomb * np.tanh(speed[axis] / swing.slip_velocity) + swing.viscous * speed[axis])
 
 
-def test_chambers_of_cylinder_in_mode_effort_give_its_effort():
+@pytest.mark.parametrize('telescope', [1e3, -9e3, -20e3])
+def test_chambers_of_cylinder_in_mode_effort_give_its_effort(telescope):
     machine = load(find_machine('hiab_xs031'))
     hydraulics = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), machine.actuators)
     plant = HydraulicPlant(machine, hydraulics, period=1e-3, ttl=1.0,
                            modes=dict.fromkeys(hydraulics.cylinders, 'effort'))
-    command = plant.effort + [500.0, 3e3, -2e3, 1e3]
+    command = plant.effort + [500.0, 3e3, -2e3, telescope]
     plant.step(command, 0.05)
     for row, record in zip(plant.telemetry, plant.cylinder_records):
         assert row[0] * record['area_a'] - row[1] * record['area_b'] == pytest.approx(command[record['axis']], rel=1e-9)
