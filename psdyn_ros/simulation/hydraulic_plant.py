@@ -279,8 +279,6 @@ class HydraulicPlant:
         if not axes['braked'].any():
             return effort
         position, velocity, _ = self.actuator_motion()
-        for axis, gained in self._measured.gained().items():
-            effort[axis] += gained
         return effort + np.where(axes['braked'], axes['brake_force'] - axes['brake_damping'] * velocity
                                  - axes['brake_stiffness'] * (position - axes['brake_position']), 0.0)
 
@@ -326,6 +324,7 @@ class HydraulicPlant:
         except PsdynError as error:
             failure = str(error)
         if not failure:
+            self._measured.finish_step()
             failure = self._observe()
         if failure:
             for array, last in zip(self._states(), before):

@@ -7,8 +7,8 @@ the load is light.  Therefore three things are carried on from the instant t_m t
     F(t) = [F_m + friction(v(t_m)) - k (x(t) - x(t_m)) + g (t - t_m)] - friction(v(t))
 
 the last friction and k x(t) implicitly, within the step of the solver; k and the friction are those of the model, which
-need to be about right only.  g is what the flow through the valve does to the force, the slope of [F + friction + k x]
-over the measurements so far.  Of measured pressures no friction has to be taken off.
+need to be about right only.  g is what the flow through the valve does to the force: the slope of [F + friction] over
+the measurements so far, and k v.  Of measured pressures no friction has to be taken off.
 """
 
 import math
@@ -37,8 +37,8 @@ class _Rig:
     instant: float = math.nan   # s of simulated time that was measured
     position: float = 0.0   # of the rod at that instant
     friction: float = 0.0   # N, of the model, at that instant; of pressures none
-    free: float = 0.0       # N, [F + friction + k x]
-    slope: float = 0.0      # N/s of it
+    gross: float = 0.0      # N, [F + friction]
+    slope: float = 0.0      # N/s, g
     reason: str = ''        # why it is frozen
 
 
@@ -65,12 +65,6 @@ class MeasuredCylinders:
         """Whether a real cylinder moves this axis, or is frozen."""
         return self.any and self._plant.actuators[axis] in self._rigs
 
-    def gained(self):
-        """{number of an actuator: N} that its force gains from the middle of a step, where it is taken, to its end."""
-        plant = self._plant
-        return {plant.actuators.index(name): 0.5 * plant.period * rig.slope for name, rig in self._rigs.items()
-                if not rig.reason and rig.pressures is None and plant.time - rig.instant < FURTHEST}
-
     def take(self, name, force, pressures, now, stamp):
         """Keep a measurement; an absurd one freezes the cylinder."""
         plant = self._plant
@@ -90,14 +84,15 @@ class MeasuredCylinders:
         plant = self._plant
         row, axis = plant.cylinders.index(name), plant.actuators.index(name)
         cylinder = plant.cylinder_records[row]
-        rig.position, rig.friction = self._state_at(axis, row, instant)
-        force = rig.force + rig.friction if rig.pressures is None else (
+        position, rig.friction = self._state_at(axis, row, instant)
+        gross = rig.force + rig.friction if rig.pressures is None else (
             cylinder['area_a'] * rig.pressures[0] - cylinder['area_b'] * rig.pressures[1])
-        free = force + self._stiffness(cylinder, rig.position, rig) * rig.position
         passed = instant - rig.instant
         if passed > 0.0:
-            rig.slope += min(1.0, passed / SMOOTHING) * ((free - rig.free) / passed - rig.slope)
-        rig.instant, rig.free = instant, free
+            # stiffness changes along the stroke: it counts for what the rod has moved
+            by_flow = gross - rig.gross + self._stiffness(cylinder, position, rig) * (position - rig.position)
+            rig.slope += min(1.0, passed / SMOOTHING) * (by_flow / passed - rig.slope)
+        rig.instant, rig.position, rig.gross = instant, position, gross
 
     def _state_at(self, axis, row, instant):
         """Position and friction of a cylinder at an instant of simulated time; what is not remembered is computed."""
@@ -144,18 +139,28 @@ class MeasuredCylinders:
         plant = self._plant
         row, axis = plant.cylinders.index(name), plant.actuators.index(name)
         cylinder, record, x = plant.cylinder_records[row], plant.axes[axis], plant.actuator_motion()[0][axis]
-        # to the middle of the step; its end is the time of the plant
-        force = rig.slope * min(plant.time - 0.5 * plant.period - rig.instant, FURTHEST)
         if rig.pressures is None:
             record['drive'] = FORCE
-            force += rig.force + rig.friction
         else:
             record['drive'] = MEASURED_PRESSURE
             plant.fluid[row, PRESSURE_A], plant.fluid[row, PRESSURE_B] = rig.pressures
         # the law of a brake is that of the stiffness to be carried on along, and implicit in the solver
         record['effort'], record['braked'] = 0.0, 1
-        record['brake_position'], record['brake_force'] = rig.position, force
+        record['brake_position'] = rig.position
         record['brake_stiffness'], record['brake_damping'] = self._stiffness(cylinder, x, rig), 0.0
+        # to the middle of the step; its end is the time of the plant
+        self._carry(axis, rig, plant.time - 0.5 * plant.period)
+
+    def finish_step(self):
+        """After a step: let the forces, which were those of its middle, be those of its end."""
+        for name, rig in self._rigs.items():
+            if not rig.reason:
+                self._carry(self._plant.actuators.index(name), rig, self._plant.time)
+
+    def _carry(self, axis, rig, time):
+        """Let the force of a rod that would not have moved be that of a time [s]."""
+        force = rig.slope * min(time - rig.instant, FURTHEST)
+        self._plant.axes['brake_force'][axis] = force + (rig.gross if rig.pressures is None else 0.0)
 
     def _stiffness(self, cylinder, position, rig):
         """N/m; where there is air in the oil its pressures matter, and those unknown are taken as half the supply's."""

@@ -20,13 +20,13 @@ import math
 import sys
 import time
 
-import numpy as np
 from rclpy.clock import Clock, ClockType
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from ...api.hydraulics.statics import holding_efforts
 from ...model.errors import PsdynError
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.units import SECOND
@@ -214,8 +214,7 @@ class Rig:
 
 def _holding_force(machine, cylinder):
     """N with which the cylinder holds the machine at its initial position."""
-    rest = np.zeros(machine.dof)
-    return float(machine.inverse_dynamics(machine.initial_position, rest, rest)[machine.actuators.index(cylinder)])
+    return float(holding_efforts(machine, machine.initial_position)[machine.actuators.index(cylinder)])
 
 
 def main(args=None):
