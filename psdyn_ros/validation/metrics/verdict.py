@@ -186,9 +186,10 @@ def losses(source, quality, usable, coverage):
         if signal.spikes > max(STRAY * signal.samples, few):
             yield f'{name}: {signal.spikes} of {signal.samples} values stick out by up to {signal.largest_spike:.3g}'
     recorded = (source.end_ns - source.start_ns) / SECOND
-    stamped = [topic for topic in quality.topics.values() if topic.own_clock]
-    if stamped:     # simulated time of a busy computer is slower than that of the receipt
-        recorded = min(recorded, (max(topic.last for topic in stamped) - min(topic.first for topic in stamped)) / SECOND)
+    simulated = [topic for topic in quality.topics.values() if topic.own_clock]
+    if simulated:   # on a busy computer it takes longer to receive it
+        times = max(topic.last for topic in simulated) - min(topic.first for topic in simulated)
+        recorded = min(recorded, times / SECOND)
     if usable < coverage * recorded:
         yield (f'{usable:.4g} of {recorded:.4g} s recorded are usable, {usable / recorded:.0%}; expected '
                f'{coverage:.0%}')
