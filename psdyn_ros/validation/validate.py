@@ -19,6 +19,7 @@ from .bags.predicted_bag import FOLDER, RATE, PredictedBag
 from .bags.recording import BagError
 from .bags.source import open_bag
 from .diagnosis.diagnosis import Diagnosis
+from .diagnosis.sensor_noise import SensorNoise
 from .diagnosis.topic_delays import delay_of, topic_delays
 from .metrics import UNDECIDED
 from .metrics.metrics import MetricsAccumulator, capacities
@@ -115,7 +116,9 @@ def validate(bag: File, urdf: File | Manipulator, *, hydraulics: File | Hydrauli
         late = topic_delays(source, channels, predictor, settings.delays) if align and settings.align else {}
         delays = {name: delay_of(late, channels, name) for name in manipulator.actuators}
         limits = capacities(manipulator, declared)
-        metrics = MetricsAccumulator(manipulator, predictor.mechanism, limits, quality=quality, delays=delays)
+        noise = SensorNoise(predictor)
+        metrics = MetricsAccumulator(manipulator, predictor.mechanism, limits, quality=quality, delays=delays,
+                                     noise=noise.rms)
         taken = {topic: delay for topic, delay in late.items() if delay.taken}
         overlap = max(OVERLAP, predictor.filter.half * channels.period)
         with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
@@ -128,6 +131,7 @@ def validate(bag: File, urdf: File | Manipulator, *, hydraulics: File | Hydrauli
                     for taker in (metrics, simulation, traces, quality.units, *predicted):
                         taker.add(prediction)
                     diagnosis.add(block, prediction)
+                    noise.add(block)
                 bar.update(100.0 * source.progress - bar.n)
         verdict = judge(metrics, source, settings, skipped=predictor.skipped)
         causes, text = _causes(verdict, quality, diagnosis, taken)

@@ -87,16 +87,22 @@ class ErrorOfRange(Figure):
 
 
 class Nrmse(ErrorOfRange):
-    """Root mean square error over the range of the measured effort."""
+    """Root mean square error over the range of the measured effort.
+
+    Noise of sensors is no error of a model, and is taken off what is judged: see `ErrorSums.share_without_noise`.
+    """
 
     name, column, compared, of, power = 'nrmse', 'NRMSE [%]', 'rmse', 'rmse', 2
     change, statistic, text = LEAST, staticmethod(rmse), staticmethod(lambda effort: f'{100.0 * effort.nrmse:.3g}')
-    tolerance = number('1, root mean square error / range of the measured effort (at least 5 % of what the actuator '
-                       'can give)', 0.05, low=0.0, high=1e3)
+    tolerance = number('1, root mean square error without noise of sensors / range of the measured effort (at least '
+                       '5 % of what the actuator can give)', 0.05, low=0.0, high=1e3)
 
     def value(self, about, drawn):
         found = super().value(about, drawn)
-        return found if self.metrics.live else Interval(found.estimate, *self.interval(about, **drawn)[1:])
+        if self.metrics.live:
+            return found
+        share = self.metrics.share_without_noise(about)
+        return Interval(*(share * value for value in (found.estimate, *self.interval(about, **drawn)[1:])))
 
     def interval(self, axis, **options):
         """Return the `Interval` of an actuator; options: of `bootstrap`."""

@@ -21,6 +21,7 @@ KIND_NAMES = ('effort', 'effort_frictionless', 'acceleration')
 # columns of sums: e = measured - predicted, a = measured
 COUNT, E, E2, ABS_E, A, A2 = range(6)
 SUMS = 6
+MOST_NOISE = 0.5                    # of the squares of an error
 LEAST_RANGE = 0.05                  # of the capacity: an actuator that did less is judged by this much of it
 
 
@@ -72,6 +73,7 @@ class ErrorSums:
     kinds     how many pairs of measured and predicted values there are, see `pairs`
     quality   `Quality` of the data, or None
     delays    {actuator: `TopicDelay` of its efforts}, where one was looked for
+    noise     function of an actuator's index: rms [N, N m] of its errors that is noise of sensors
 
     figure    {name: `Figure`} of all FIGURES
     live      whether it is about the last seconds of a machine that runs: then there are no intervals of shares
@@ -81,9 +83,10 @@ class ErrorSums:
 
     live, JUDGED = False, EFFORT
 
-    def __init__(self, manipulator, mechanism, capacity, bins, kinds, *, quality=None, delays=None):
+    def __init__(self, manipulator, mechanism, capacity, bins, kinds, *, quality=None, delays=None,
+                 noise=lambda axis: 0.0):
         self.actuators, self.coordinates = tuple(manipulator.actuators), tuple(manipulator.coordinates)
-        self.mechanism, self.bins, self.quality, self.delays = mechanism, bins, quality, delays or {}
+        self.mechanism, self.bins, self.quality, self.delays, self.noise = mechanism, bins, quality, delays or {}, noise
         self.capacity = np.full(len(self.actuators), np.nan) if capacity is None else np.asarray(capacity, dtype=float)
         self.rows, self.period = 0, math.nan
         shape = kinds, max(len(self.actuators), manipulator.dof), len(REGIMES)
@@ -180,6 +183,14 @@ class ErrorSums:
     def judged(self, axis):
         """Return the `Metrics` of an actuator that are judged."""
         return self.metrics(self.JUDGED, axis)
+
+    def share_without_noise(self, axis):
+        """Return the share of the root mean square error of an effort that is no noise of sensors.
+
+        At most half of the squares count as noise, since a model may be wrong in what noise hides.
+        """
+        rmse = self.judged(axis).rmse
+        return math.sqrt(1.0 - min((self.noise(axis) / rmse) ** 2, MOST_NOISE)) if rmse > 0.0 else 1.0
 
     def errors(self, axis, power):
         """(bins, 2) samples, and sums of errors, or of their squares, of the effort of an actuator; power: 1 or 2.

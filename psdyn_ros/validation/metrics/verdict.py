@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from ...model.units import SECOND
 from ..signals.quality import INVALID as INVALID_DATA
 from . import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
-from .figure import FACTORS
+from .figure import FACTORS, Nrmse
 from .metrics import BY_NAME, EFFORT
 from .prediction import STATIC
 
@@ -146,7 +146,7 @@ def judge(metrics, source, settings, *, skipped=0):
     checks = [check for axis in judged for check in actuator_checks(metrics, axis, settings)]
     checks += machine_checks(metrics, settings)
     partial = list(_partial(metrics, source, settings, judged, usable, skipped))
-    left_out = tuple(_left_out(metrics))
+    left_out = *_left_out(metrics), *_noisy(metrics, checks)
     failed = [check.text for check in checks if not check.passed]
     units = [f'{about}: {text}' for about, text in metrics.quality.units.findings()]
     still = [] if units else list(_too_still(metrics, settings, judged))
@@ -222,6 +222,17 @@ def _left_out(metrics):
         if share > MAX_HELD:
             yield (f'{name}: {share:.0%} of its time is not judged: it stands, creeps or turns round, and its friction '
                    'may be anything up to its level')
+
+
+def _noisy(metrics, checks):
+    """Yield what noise of sensors alone would let fail."""
+    for check in checks:
+        if check.figure == Nrmse.name and check.passed:
+            whole = metrics.judged(metrics.actuators.index(check.about))
+            if whole.nrmse > check.tolerance:
+                noise = whole.share(metrics.noise(metrics.actuators.index(check.about)))
+                yield (f'{check.about}: noise of sensors, {_shown(noise, check.unit)} of the range; its nrmse is '
+                       f'{_shown(check.value, check.unit)} without, {_shown(whole.nrmse, check.unit)} with it')
 
 
 def _shown(value, unit):

@@ -148,7 +148,8 @@ def _errors(comparison, axes):
     for row, axis in zip(grid, axes):
         name = comparison.first.metrics.actuators[axis]
         rows = [found.metrics.per_bin(EFFORT, axis) for found in both]
-        bounds = [found.settings.actuators[name].nrmse * found.metrics.scale(EFFORT, axis) for found in both]
+        bounds = [found.settings.actuators[name].nrmse * found.metrics.scale(EFFORT, axis)
+                  / found.metrics.share_without_noise(axis) for found in both]
         largest = np.nanmax([*bounds, *(np.nanmax(one[:, 0], initial=0.0) for one in rows)])
         factor = 1e-3 if largest > KILO else 1.0
         for one, found, values, bound in zip(row, both, rows, bounds):

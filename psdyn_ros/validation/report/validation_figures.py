@@ -107,7 +107,8 @@ def _errors(found, axes):
     t = metrics.seconds
     for axis, one in zip(axes, grid[:, 0]):
         rmse, bias, _ = metrics.per_bin(EFFORT, axis).T
-        bound = found.settings.actuators[metrics.actuators[axis]].nrmse * metrics.scale(EFFORT, axis)
+        bound = (found.settings.actuators[metrics.actuators[axis]].nrmse * metrics.scale(EFFORT, axis)
+                 / metrics.share_without_noise(axis))
         factor, label = _label(found, axis, max(np.nanmax(rmse), bound))
         one.plot(t, factor * rmse, color=BLUE, linewidth=1.3, label=f'rms of {metrics.width:g} s')
         one.plot(t, factor * bias, color=VERMILLION, linewidth=1.0, label='mean')

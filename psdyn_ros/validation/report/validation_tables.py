@@ -129,6 +129,7 @@ def document(found):
         actuators[name] = {
             'unit': FORCE[actuator_units(found)[axis]],
             **{KIND_NAMES[kind]: _parts(metrics, kind, axis) for kind in (EFFORT, FRICTIONLESS)},
+            'sensor_noise': metrics.noise(axis),
             'nrmse_interval': metrics.figure['nrmse'].interval(axis)[1:],
             'delay': {'by_rate': metrics.figure['delay'].lag(axis)._asdict(),
                       'by_correlation': None if delay is None else asdict(delay)}}

@@ -42,7 +42,8 @@ def _of(found, axis):
     name = metrics.actuators[axis]
     rmse, bias, samples = np.nan_to_num(metrics.per_bin(EFFORT, axis)).T
     most, scale = found.settings.actuators[name], metrics.scale(EFFORT, axis)
-    beyond = np.flatnonzero((rmse > most.nrmse * scale) | (np.abs(bias) > most.bias * scale))
+    errors = metrics.share_without_noise(axis) * rmse
+    beyond = np.flatnonzero((errors > most.nrmse * scale) | (np.abs(bias) > most.bias * scale))
     if not len(beyond):
         return None
     cuts = np.flatnonzero(np.diff(beyond) * metrics.width > MERGED) + 1
