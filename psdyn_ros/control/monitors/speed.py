@@ -135,13 +135,12 @@ class StopCheck(Check):
             return ()
         rates = inputs.rates
         if self._began is None:
-            # a machine that swings may still come to the speed of its reference
-            asked = self._motion.rates(inputs.x, inputs.reference_rate)
-            self._began, self._stop[0], self._stop[1] = inputs.clock, np.maximum(np.abs(rates), np.abs(asked)), rates
+            self._began, self._stop[0], self._stop[1] = inputs.clock, np.abs(rates), rates
             self._direction = np.sign(rates)
         elapsed = 1e-9 * (inputs.clock - self._began) - REACTION
         elapsed = 0.5 * (max(elapsed, 0.0) + max(elapsed - self._half_swing, 0.0))
-        i = kernels.judge_stop(self._limits, self._stop, rates, elapsed, inputs.period)
+        asked = self._motion.rates(inputs.x, inputs.reference_rate)
+        i = kernels.judge_stop(self._limits, self._stop, rates, asked, elapsed, inputs.period)
         forth = self._direction * rates + self._limits[1]
         if not inputs.under_law and (forth < 0.0).any():
             i = int(forth.argmin())
@@ -150,6 +149,6 @@ class StopCheck(Check):
             return ()
         name = 'stop_failing' if inputs.under_law else 'ramp_failing'
         self._failing, self._began, self._off = True, None, 0
-        begin, rate, left = self._stop[:, i]
-        return (Finding(name, f'{self._names[i]} moves at {abs(rate):.3g} per second, {begin:.3g} at the beginning of '
-                        f'the stop; expected {left:.3g} by now'),)
+        _, rate, left = self._stop[:, i]
+        return (Finding(name, f'{self._names[i]} moves at {abs(rate):.3g} per second in a stop; at most {left:.3g} by '
+                        'now'),)

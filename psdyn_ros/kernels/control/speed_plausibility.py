@@ -22,7 +22,6 @@ APART_S = 0.05              # s off the speed of the reference: static friction 
 RESTING_S = 0.5             # s of rest of machine and reference, from which on both have to rest
 SMOOTHING_S = 0.05          # s over which the speed at rest, and that of a stop, is smoothed
 SLIP_S = 0.2                # s of the same at rest, of a speed that no command asks for: a slip is over sooner
-FASTER = 1.1                # times the speed at its beginning that a stop may have
 SETTLING_S = 0.5            # of rest of the reference, in which the largest swing is that of the motion before
 GROWTH = 1.25               # times that, from which it grows
 REST = 0.5                  # of the speed that is allowed at rest, at which the machine rests
@@ -89,20 +88,22 @@ def judge_speeds(limits, smooth, memory, rates, desired, command, period, stoppi
 
 
 @entry
-def judge_stop(limits, stop, rates, elapsed, period):
+def judge_stop(limits, stop, rates, asked, elapsed, period):
     """Return the actuator that is furthest beyond the speed that a stop leaves it; -1: none is beyond.
 
     limits   (2, n) deceleration that is demanded; speed that a stop may add, and ends with
     stop     (3, n) |rates| at the beginning of the stop, smoothed rates, and speed that is left, which is set
     rates    (n,) measured; a speed counts that is beyond by itself and smoothed
+    asked    (n,) of the reference: on a path all axes come to rest together, so that most may slow down later
     elapsed  s in which the deceleration must have acted
     """
     begin, smooth, left = stop[0], stop[1], stop[2]
     worst, most = -1, 1.0
     for i in range(rates.shape[0]):
         smooth[i] += min(period / SMOOTHING_S, 1.0) * (rates[i] - smooth[i])
-        allowed = max(FASTER * begin[i], begin[i] + limits[1, i]) - elapsed * limits[0, i]
-        left[i] = max(allowed, limits[1, i])
+        slowed = elapsed * limits[0, i]
+        begin[i] = max(begin[i], abs(asked[i]) + slowed)
+        left[i] = begin[i] - slowed + limits[1, i]
         share = min(abs(smooth[i]), abs(rates[i])) / left[i]        # an axis that slows down is slower than its mean
         if share > most:
             worst, most = i, share

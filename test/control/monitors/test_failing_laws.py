@@ -87,6 +87,11 @@ def test_a_machine_that_swings_after_a_stop_is_enabled_later(refusals, reasons, 
     assert set(false_stops(usual('package', RUN)[0], 0, 10.0)) == reasons and max(attempts.values()) > 1
 
 
+def test_a_stop_on_its_path_leaves_an_axis_the_speed_of_its_reference_F42():
+    """All axes come to rest together, so that most slow down late: one that had stuck swings about such a reference."""
+    assert false_stops(make_machine(PID, rate=RATE), 21, 16.5) == []
+
+
 @pytest.mark.long
 def test_an_axis_that_sticks_and_then_swings_in_a_stop_is_not_failing_F42():
     """PID leaves it behind its reference until friction lets it go, as the stop begins."""
