@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from ..metrics.bootstrap import FEWEST, bootstrap, mean
+from .products import Products
 
 BLOCK = 5.0                 # s that are drawn together, and that are held out together
 SHORT = 2.0                 # s that are left out together: longer than noise is alike, with many of them in a recording
@@ -21,7 +22,7 @@ RIDGE = 1e-9                # of the squares of each column, for what cannot be 
 class Equations:
     """Normal equations of all actuators, each weighted.
 
-    products  (bins, actuators, 1 + K, 1 + K): of the residual, which comes first, and of K columns
+    products  `Products` of the residual, which comes first, and of K columns
     noise     likewise, what noise adds to the products: that of states is in the residual and in columns, and would
               look like a correlation of both
     weights   (actuators,)
@@ -29,7 +30,6 @@ class Equations:
     """
 
     def __init__(self, products, noise, weights, width):
-        # weights are put on what is chosen of them: of a long recording they are too large for copies
         self._products, self._noise, self._weights, self._width = products, noise, weights, width
         bins = len(products)
         self.block = max(min(round(BLOCK / width), bins // FEWEST), 1)
@@ -49,13 +49,13 @@ class Equations:
         change = np.delete(np.eye(1 + first.shape[1] + columns.shape[1]), np.arange(1, 1 + len(theta)), axis=1)
         change[1:1 + len(theta), 0] = -theta
         both = np.concatenate((first, columns), axis=1)
-        sums = ((change.T @ _of_columns(one, self._weights, both) @ change)[:, None]
+        sums = (Products.full((change.T @ _of_columns(one, self._weights, both) @ change)[:, None])
                 for one in (self._products, self._noise))
         return Equations(*sums, np.ones(1), self._width)
 
     def within(self, bins):
         """`Equations` of some bins (bins,)."""
-        return Equations(self._products[bins], self._noise[bins], self._weights, self._width)
+        return Equations(self._products.within(bins), self._noise.within(bins), self._weights, self._width)
 
     def share(self, columns):
         """`Interval` of the share of the residual's squares that columns (actuators, n) explain."""
@@ -80,10 +80,10 @@ class Equations:
 
     def effect(self, columns, theta):
         """(actuators,) weighted sum of squares of what columns (actuators, n) times theta (n,) add to each."""
-        total, out = self._products.sum(axis=0), np.zeros(len(columns))
+        out = np.zeros(len(columns))
         for actuator, own in enumerate(columns):
             acts = np.where(own < 0, 0.0, theta)
-            out[actuator] = self._weights[actuator] * (acts @ total[actuator][own[:, None] + 1, own + 1] @ acts)
+            out[actuator] = self._weights[actuator] * (acts @ self._products.of(actuator, own + 1).sum(axis=0) @ acts)
         return out
 
     def fit(self, columns):
@@ -158,7 +158,7 @@ def _of_columns(products, weights, columns):
         index = np.concatenate(([0], own + 1))
         # a column below 0 is nothing: it does not act on the actuator
         acts = np.concatenate(([True], own >= 0))
-        chosen = weights[actuator] * products[:, actuator][:, index[:, None], index]
+        chosen = weights[actuator] * products.of(actuator, index)
         total = total + np.where(np.outer(acts, acts), chosen, 0.0)
     return total
 

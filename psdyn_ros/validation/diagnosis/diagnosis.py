@@ -19,6 +19,7 @@ from .correction_fits import RESAMPLES, Equations
 from .corrections import FORCE, PAYLOAD, RATE, Corrections
 from .exact_columns import ExactColumns
 from .hanging import HangingLoad, Rows
+from .products import Products, triangle
 from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
 from .slip import COUNT as SLIP_COUNT
 from .slip import slip_columns, slips
@@ -29,7 +30,7 @@ MAX_CAUSES = 6
 LAG = 0.1                   # s of second differences, in which noise is left and what causes do is not
 FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
 LARGEST = 1e30              # from which a number is nonsense
-SUMS = '_products', '_noise', '_rows', '_jumps', '_closure', '_slips'       # that grow, and are merged
+SUMS = '_products', '_noise', '_rows', '_jumps', '_closure', '_slips'       # whose bins are merged
 MARGIN = 0.2                # s around a frozen encoder that suffer from it
 
 
@@ -72,8 +73,8 @@ class Cause:
 class _Known(NamedTuple):
     """What causes are looked for in."""
 
-    products: np.ndarray    # (bins, actuators, 1 + count, 1 + count)
-    noise: np.ndarray       # likewise
+    products: Products
+    noise: Products
     weights: np.ndarray     # (actuators,)
     relative: np.ndarray    # (actuators,) factor from a weighted sum of squares to a mean square over that of the range
     listed: list            # of `Candidate`s
@@ -111,12 +112,14 @@ class Diagnosis:
         self._channels, self._hydraulics = channels, predictor.hydraulics
         self._actuators = self.corrections.actuators
         count, size = len(self._actuators), 1 + self.corrections.count
-        self._products = np.zeros((0, count, size, size))   # of the residual, which comes first, and all columns
+        # room for all bins: what none was written to takes no memory
+        shape = MAX_BINS, count
+        self._products = np.zeros((*shape, size * (size + 1) // 2))     # of the residual, the first, and all columns
         self._noise = np.zeros_like(self._products)         # likewise of their second differences
-        self._rows = np.zeros((0, count))
-        self._jumps = np.zeros((0, count))                  # second differences
-        self._closure = np.zeros(0)                         # sum of squares of the disagreement of redundant joints
-        self._slips = np.zeros((0, count, 1 + SLIP_COUNT, 1 + SLIP_COUNT))    # of a residual and of `slip_columns`
+        self._rows = np.zeros(shape)
+        self._jumps = np.zeros(shape)                       # second differences
+        self._closure = np.zeros(MAX_BINS)                  # sum of squares of the disagreement of redundant joints
+        self._slips = np.zeros((*shape, 1 + SLIP_COUNT, 1 + SLIP_COUNT))    # of a residual and of `slip_columns`
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
@@ -159,9 +162,9 @@ class Diagnosis:
             self.corrections.predictor, prediction, rows)], axis=-1)
         for first, last in zip(starts, [*starts[1:], len(bins)]):
             part, place = np.swapaxes(joined[first:last], 0, 1), bins[first]
-            self._products[place] += np.swapaxes(part, 1, 2) @ part
+            self._products[place] += triangle(np.swapaxes(part, 1, 2) @ part)
             part = np.swapaxes(apart[first:last], 0, 1)
-            self._noise[place] += np.swapaxes(part, 1, 2) @ part
+            self._noise[place] += triangle(np.swapaxes(part, 1, 2) @ part)
             part = np.swapaxes(slow[first:last], 0, 1)
             self._slips[place] += np.swapaxes(part, 1, 2) @ part
             self._rows[place] += known[first:last].sum(axis=0)
@@ -169,24 +172,15 @@ class Diagnosis:
             self._closure[place] += closure[first:last].sum()
 
     def _bins(self, t):
-        """(n,) bins of instants (n,) s since the first.
-
-        Makes room for them, and pairs of bins one where there are too many.
-        """
+        """(n,) bins of instants (n,) s since the first; makes pairs of bins one where there are too many."""
         while t[-1] / self.width >= MAX_BINS:
-            self._grow(len(self._rows) % 2)
-            for name in SUMS:
-                sums = getattr(self, name)
-                setattr(self, name, sums[::2] + sums[1::2])
+            for sums in (getattr(self, name) for name in SUMS):
+                # in place, one after the other: they are large
+                for k in range(MAX_BINS // 2):
+                    sums[k] = sums[2 * k] + sums[2 * k + 1]
+                sums[MAX_BINS // 2:] = 0.0
             self.width *= 2.0
-        bins = np.maximum((t / self.width).astype(np.int64), 0)
-        self._grow(max(int(bins[-1]) + 1 - len(self._rows), 0))
-        return bins
-
-    def _grow(self, count):
-        for name in SUMS:
-            sums = getattr(self, name)
-            setattr(self, name, np.concatenate((sums, np.zeros((count, *sums.shape[1:])))))
+        return np.maximum((t / self.width).astype(np.int64), 0)
 
     def causes(self, quality=None, delays=None):
         """Return the `Cause`s that are more than chance, the likeliest first.
@@ -204,16 +198,15 @@ class Diagnosis:
         # what rows have of noise, by those of which there are second differences
         share = np.divide(self._rows[used], self._power * self._jumps[used], out=np.zeros_like(self._jumps[used]),
                           where=self._jumps[used] > 0.0)
-        products, noise = self._products[used], self._noise[used]
-        noise *= share[..., None, None]
-        products, noise = (self._before(sums, delays) for sums in (products, noise))
+        products, noise = (self._before(Products(sums, used), delays) for sums in (self._products, self._noise))
         # from a weighted sum of squares to a mean square over the square of the range
         size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
+        relative = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)
         groups = self._groups()
-        known = _Known(products, noise, weights, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
+        known = _Known(products, noise.times(share), weights, relative,
                        candidates(self.corrections, self._rows.any(axis=0), groups), delays,
                        self._known(groups, delays),
-                       self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used))
+                       self._frozen(quality, products.squares(0) @ weights, used))
         found = self._explained(known, self._begin + used * self.width)
         share, leading, taken, fits = found.share, found.leading, found.taken, found.fits
         for fit in (self._hanging.fit(weights, scale),
@@ -241,7 +234,7 @@ class Diagnosis:
                 if partly:
                     equations = ExactColumns(self.corrections, *sums).equations(found)
             return pushed(self.corrections, equations, others, self.width, begins, _excess)
-        total = float((known.products[..., 0, 0].sum(axis=0) * known.weights).sum())
+        total = float((known.products.squares(0) @ known.weights).sum())
         tried = []
         for start in (best._replace(chosen=[]), best):
             found = push(start, partly=False)
@@ -257,7 +250,7 @@ class Diagnosis:
         """`_Explained` by what is wrong all the time, of what was recorded without a `Push`."""
         sums = known.products, known.noise
         if push:
-            sums = tuple(np.where(push.near[:, None, None, None], 0.0, one) for one in sums)
+            sums = tuple(one.times(~push.near[:, None]) for one in sums)
         ranking = Ranking(ExactColumns(self.corrections, *sums, known.weights, self.width), known.relative,
                           self.corrections, self._hydraulics, known.found)
         fits = [fit for fit in (ranking.alone(one, one.about in known.delays) for one in known.listed)
@@ -288,7 +281,7 @@ class Diagnosis:
 
     def _weights(self, scale):
         """(actuators,) 1 / (mean square of the noise in the residual), by what changes within `LAG`; 0 of none."""
-        count, squares = self._jumps, self._noise[..., 0, 0]
+        count, squares = self._jumps, self._noise[..., 0]
         noise = np.zeros(len(scale))
         for axis in np.flatnonzero(count.any(axis=0)):
             there = count[:, axis] > 0.0
@@ -298,15 +291,14 @@ class Diagnosis:
         return np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0)
 
     def _before(self, products, delays):
-        """Products (bins, actuators, ...), in place, with the residual as it was before delays were taken off."""
-        for axis in range(len(self._actuators)):
+        """`Products` with the residual as it was before delays were taken off."""
+        late = np.zeros((len(self._actuators), 1, 1))
+        for axis in range(len(late)):
             taken = [delays[topic].taken for topic in self._topics(axis) if topic in delays]
             if taken:
-                # the column of the delay is - rate, which is what being late by 1 s adds, to first order
-                own, late = products[:, axis], np.mean(taken)
-                own[..., 0] += late * own[..., 1 + RATE]
-                own[:, 0] += late * own[:, 1 + RATE]
-        return products
+                late[axis] = np.mean(taken)
+        # the column of the delay is - rate, which is what being late by 1 s adds, to first order
+        return products.added([0], [1 + RATE], late)
 
     def _topics(self, axis):
         """Topics that the effort of an actuator is measured by."""

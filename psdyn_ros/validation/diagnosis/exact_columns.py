@@ -21,7 +21,7 @@ class ExactColumns:
     """Makes `Equations` of the sums of a recording.
 
     corrections      `Corrections` that the sums are of
-    products, noise  (bins, actuators, 1 + count, 1 + count), weights (actuators,) and width as `Equations` takes them
+    products, noise  `Products`, weights (actuators,) and width as `Equations` takes them
     """
 
     def __init__(self, corrections, products, noise, weights, width):
@@ -32,10 +32,10 @@ class ExactColumns:
                        (range(TILT.start, TILT.stop), range(WEIGHT, WEIGHT + 1), _tilt)]
         if corrections.body is not None:
             self._parts.append((range(CENTER.start, CENTER.stop), inertia, partial(_center, corrections.body)))
-        squares = np.einsum('a,bakk->k', weights, products)[1:]
         for first in range(ENCODERS, corrections.second):
             second = first + corrections.second - ENCODERS
-            most = SECOND_ORDER * np.sqrt(squares[first] / squares[second]) if squares[second] > 0.0 else 0.0
+            squares, of_second = (products.squares(1 + k).sum(axis=0) @ weights for k in (first, second))
+            most = SECOND_ORDER * np.sqrt(squares / of_second) if of_second > 0.0 else 0.0
             self._parts.append((range(first, first + 1), range(second, second + 1), partial(_encoder, most)))
 
     def equations(self, found):
@@ -44,26 +44,24 @@ class ExactColumns:
 
         found  {number of the first column: (columns,) what was found}
         """
-        sums = [one.copy() for one in self._sums]
+        sums = self._sums
         for columns, others, added in self._parts:
             if columns.start in found:
                 more = added(found[columns.start])
             else:
                 more = self._best(columns, others, added)
             if more is not None:
-                for one in sums:
-                    _add_columns(one, _numbers(columns), _numbers(others), more)
+                sums = [one.added(_numbers(columns), _numbers(others), more) for one in sums]
         if TILT.start in found:
             load = found.get(PAYLOAD.start, np.array([0.0, *found.get(CENTER.start, np.zeros(3))]))
             tilt, tilted = (_numbers(range(part.start, part.stop)) for part in (TILT, TILTED))
-            for one in sums:
-                _add_columns(one, tilt, tilted, np.kron(np.eye(2), load[:, None]))
+            sums = [one.added(tilt, tilted, np.kron(np.eye(2), load[:, None])) for one in sums]
         return Equations(*sums, self._weights, self._width)
 
     def _best(self, columns, others, added):
         """(others, columns) how much of the others goes with columns that are fitted alone, None of nothing."""
         index = np.concatenate(([0], _numbers(columns), _numbers(others)))
-        few = [one[:, :, index[:, None], index] for one in self._sums]
+        few = [one.some(index) for one in self._sums]
         own, rest = slice(1, 1 + len(columns)), slice(1 + len(columns), None)
         of_all = np.tile(np.arange(len(columns)), (len(self._weights), 1))
         more, reduced = None, few
@@ -71,9 +69,7 @@ class ExactColumns:
             found = added(Equations(*reduced, self._weights, self._width).fit(of_all)[0])
             if found is None:
                 break
-            more, reduced = found, [one.copy() for one in few]
-            for one in reduced:
-                _add_columns(one, own, rest, found)
+            more, reduced = found, [one.added(own, rest, found) for one in few]
         return more
 
 
@@ -99,9 +95,3 @@ def _encoder(most, found):
 def _numbers(columns):
     """(n,) of columns in sums, of which the first is the residual."""
     return np.arange(1 + columns.start, 1 + columns.stop)
-
-
-def _add_columns(products, columns, others, more):
-    """Add `more` (others, columns) of others to columns, of which these are the products (..., n, n), in place."""
-    products[..., columns] += products[..., others] @ more
-    products[..., columns, :] += more.T @ products[..., others, :]

