@@ -135,6 +135,7 @@ def validate(bag: File, urdf: File | Manipulator, *, hydraulics: File | Hydrauli
                 bar.update(100.0 * source.progress - bar.n)
         verdict = judge(metrics, source, settings, skipped=predictor.skipped)
         causes, text = _causes(verdict, quality, diagnosis, taken)
+        del diagnosis, block, prediction    # figures need room, too
         seconds = (source.end_ns - source.start_ns) * 1e-9
         found = Validation(verdict.with_cause(causes, late), metrics, simulation.errors(), traces, quality, channels,
                            settings, predictor, Path(source.path), seconds, late, causes, text)

@@ -122,7 +122,7 @@ class Corrections:
         for k, (one, other) in enumerate(self.pairs):
             for axis, of in ((one, other), (other, one)):
                 C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
-        return rows, e, np.nan_to_num(C)
+        return rows, e, np.nan_to_num(C, copy=False)
 
     def _note(self, t, x):
         if len(t):

@@ -119,7 +119,7 @@ class Diagnosis:
         self._rows = np.zeros(shape)
         self._jumps = np.zeros(shape)                       # second differences
         self._closure = np.zeros(MAX_BINS)                  # sum of squares of the disagreement of redundant joints
-        self._slips = np.zeros((*shape, 1 + SLIP_COUNT, 1 + SLIP_COUNT))    # of a residual and of `slip_columns`
+        self._slips = np.zeros((*shape, (1 + SLIP_COUNT) * (2 + SLIP_COUNT) // 2))  # of a residual, `slip_columns`
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
@@ -134,13 +134,13 @@ class Diagnosis:
         rows, e, columns = self.corrections(block, prediction)
         if not len(rows):
             return
-        joined = np.concatenate((e[..., None], columns), axis=-1)
         with np.errstate(invalid='ignore'):
-            known = (np.abs(joined) < LARGEST).all(axis=-1)
-        joined[~known] = 0.0
-        columns[~(np.abs(columns) < LARGEST)] = 0.0
+            sound = np.abs(columns) < LARGEST
+            known = (np.abs(e) < LARGEST) & sound.all(axis=-1)
+        e[~known] = 0.0
+        columns[~sound] = 0.0
         if not self.corrections.predictor.manipulator.passive_joints:       # else a load swings in the model, too
-            self._hanging.add(Rows(prediction.t[rows], joined[..., 0], columns[..., PAYLOAD], columns[..., FORCE]))
+            self._hanging.add(Rows(prediction.t[rows], e, columns[..., PAYLOAD], columns[..., FORCE]))
         effort = np.where(known, prediction.effort[rows], np.nan)
         self._range[0] = np.fmin(self._range[0], np.fmin.reduce(effort))
         self._range[1] = np.fmax(self._range[1], np.fmax.reduce(effort))
@@ -149,27 +149,27 @@ class Diagnosis:
         if self._power is None:
             order = SECOND_DERIVATIVE if block.xd is None else 1
             self._power = second_difference_power(self.corrections.predictor.filter, order, every * lag)
-        apart = _second_differences(np.where(known[..., None], joined, np.nan), lag)
-        there = np.isfinite(apart).all(axis=-1)
-        apart[~there] = 0.0
         closure = prediction.residual[rows]
         closure = np.where(closure < LARGEST, closure, 0.0) ** 2
         if self._begin is None:
             self._begin = float(prediction.t[rows[0]])
         bins = self._bins(prediction.t[rows] - self._begin)
-        starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
-        slow = np.concatenate([one.reshape(*joined.shape[:2], -1) for one in slip_columns(
-            self.corrections.predictor, prediction, rows)], axis=-1)
-        for first, last in zip(starts, [*starts[1:], len(bins)]):
-            part, place = np.swapaxes(joined[first:last], 0, 1), bins[first]
-            self._products[place] += triangle(np.swapaxes(part, 1, 2) @ part)
-            part = np.swapaxes(apart[first:last], 0, 1)
-            self._noise[place] += triangle(np.swapaxes(part, 1, 2) @ part)
-            part = np.swapaxes(slow[first:last], 0, 1)
-            self._slips[place] += np.swapaxes(part, 1, 2) @ part
-            self._rows[place] += known[first:last].sum(axis=0)
-            self._jumps[place] += there[first:last].sum(axis=0)
-            self._closure[place] += closure[first:last].sum()
+        np.add.at(self._rows, bins, known)
+        np.add.at(self._closure, bins, closure)
+        slip_e, slip = slip_columns(self.corrections.predictor, prediction, rows)
+        # one actuator after the other: columns are many
+        for axis in range(len(self._actuators)):
+            joined = np.column_stack((e[:, axis], columns[:, axis]))
+            joined[~known[:, axis]] = np.nan
+            apart = _second_differences(joined, lag)
+            there = np.isfinite(apart).all(axis=1)
+            joined[~known[:, axis]] = 0.0
+            apart[~there] = 0.0
+            np.add.at(self._jumps[:, axis], bins, there)
+            slow = np.column_stack((slip_e[:, axis], slip[:, axis]))
+            for place, first, last in _runs(bins):
+                for sums, values in ((self._products, joined), (self._noise, apart), (self._slips, slow)):
+                    sums[place, axis] += triangle(values[first:last].T @ values[first:last])
 
     def _bins(self, t):
         """(n,) bins of instants (n,) s since the first; makes pairs of bins one where there are too many."""
@@ -210,7 +210,7 @@ class Diagnosis:
         found = self._explained(known, self._begin + used * self.width)
         share, leading, taken, fits = found.share, found.leading, found.taken, found.fits
         for fit in (self._hanging.fit(weights, scale),
-                    *slips(self.corrections, self._slips[used], weights, scale, self.width)):
+                    *slips(self.corrections, Products(self._slips, used), weights, scale, self.width)):
             if fit and fit.share.estimate > share:
                 share, leading, taken = fit.share.estimate, [_cause(fit)], ()
         others = [_cause(fit) for fit in fits if fit.candidate not in taken]
@@ -378,6 +378,13 @@ def second_difference_power(smooth, order, lag):
     response = smooth(impulse, order)
     alike = [float(response[k:] @ response[:len(response) - k]) for k in (0, lag, 2 * lag)]
     return (6.0 * alike[0] - 8.0 * alike[1] + 2.0 * alike[2]) / alike[0]
+
+
+def _runs(bins):
+    """Yield (bin, first row, row after the last) of ascending bins (n,) of rows."""
+    starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
+    for first, last in zip(starts, [*starts[1:], len(bins)]):
+        yield bins[first], first, last
 
 
 def _second_differences(e, lag):

@@ -62,6 +62,10 @@ class Products:
         """Return those of some columns (k,)."""
         return Products(self._packed, self._bins, self._factors, self._made[..., columns])
 
+    def made(self, weights):
+        """Return those of columns that are sums of these with weights (size, k)."""
+        return Products(self._packed, self._bins, self._factors, self._made @ weights)
+
     def added(self, columns, others, more):
         """Return those in which `more` (others, columns), or of each actuator, of others are added to columns."""
         made = self._made.copy()

@@ -39,8 +39,7 @@ def slip_columns(predictor, prediction, rows):
 def slips(corrections, products, weights, scale, width):
     """Return [`Fit`] of slip velocities that are not those of the model, the largest share first.
 
-    products  (bins, actuators, 1 + COUNT, 1 + COUNT) of a residual and of `slip_columns`; weights, scale (actuators,)
-              and width as in `Diagnosis`
+    products  `Products` of a residual and of `slip_columns`; weights, scale (actuators,) and width as in `Diagnosis`
     """
     found = [_slip(corrections, axis, products, weights, scale[axis], width)
              for axis in np.flatnonzero(corrections.believed & (weights > 0.0)).tolist()]
@@ -48,7 +47,7 @@ def slips(corrections, products, weights, scale, width):
 
 
 def _slip(corrections, axis, products, weights, scale, width):
-    own = products[:, axis]
+    own = products.of(axis, np.arange(1 + COUNT))
     own = own[own[:, CONSTANT, CONSTANT] > 0.0]
     if len(own) < LEAST_BINS:
         return None
@@ -63,17 +62,15 @@ def _slip(corrections, axis, products, weights, scale, width):
     # a softer law than that of dry friction is a matter of numbers, but where it hides what an actuator does
     if place < SAME and not SLIDES * corrections.slip[axis] > corrections.predictor.bounds.slow:
         return None
-    few = _equations((mixed.T @ own @ mixed)[:, None], np.ones(1), width)
+    few = _equations(Products.full((mixed.T @ own @ mixed)[:, None]), np.ones(1), width)
     of_rest = few.of_rest(np.array([[0, 1, 2]]), np.array([[3]]))
     if not (of_rest.estimate >= LEAST_OF_REST and of_rest.low > 0.0 and abs(place - SAME) > CERTAIN * error):
         return None
-    both = np.zeros((products.shape[-1], 2))
-    both[:, 0], both[:, 1] = mixed[:, 0], mixed[:, -1]
-    sums = both.T @ products @ both
+    both = products.made(mixed[:, [0, -1]])
     columns = np.full((len(weights), 1), -1)
     columns[axis] = 0
-    share = _equations(sums, weights, width).share(columns)
-    effect = np.sqrt(sums[:, axis, 1, 1].sum() / own[:, CONSTANT, CONSTANT].sum())
+    share = _equations(both, weights, width).share(columns)
+    effect = np.sqrt(both.of(axis, [1]).sum() / own[:, CONSTANT, CONSTANT].sum())
     if not (share.estimate >= LEAST_SHARE and share.low > 0.0 and effect >= LEAST_EFFECT * scale):
         return None
     place = largest if place < SAME else place
@@ -85,8 +82,7 @@ def _slip(corrections, axis, products, weights, scale, width):
 
 
 def _equations(products, weights, width):
-    """`Equations` of products (bins, actuators, n, n) without noise."""
-    products = Products.full(products)
+    """`Equations` of `Products` without noise."""
     return Equations(products, products.times(0.0), weights, width)
 
 

@@ -25,6 +25,8 @@ def test_products_of_some_bins_and_of_columns_made_of_others_are_those_of_the_ro
     expected = factors[..., None, None] * of(made[..., [1, 2, 7]])
     assert len(found) == 3
     assert found.of(2, [2, 0, 0]) == pytest.approx(expected[:, 2][:, [[2], [0], [0]], [2, 0, 0]], rel=1e-12, abs=1e-12)
+    mixed = rng.standard_normal((3, 2))
+    assert found.made(mixed).of(2, [0, 1]) == pytest.approx(mixed.T @ expected[:, 2] @ mixed, rel=1e-9, abs=1e-9)
     assert found.squares(1) == pytest.approx(expected[..., 1, 1], rel=1e-12)
 
 
