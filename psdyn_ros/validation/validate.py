@@ -115,33 +115,43 @@ def validate(bag: File, urdf: File | Manipulator, *, hydraulics: File | Hydrauli
         simulation, traces, diagnosis = SimulationError(predictor), Traces(), Diagnosis(predictor, channels)
         late = topic_delays(source, channels, predictor, settings.delays) if align and settings.align else {}
         delays = {name: delay_of(late, channels, name) for name in manipulator.actuators}
-        limits = capacities(manipulator, declared)
         noise = SensorNoise(predictor)
-        metrics = MetricsAccumulator(manipulator, predictor.mechanism, limits, quality=quality, delays=delays,
-                                     noise=noise.rms)
+        metrics = MetricsAccumulator(manipulator, predictor.mechanism, capacities(manipulator, declared),
+                                     quality=quality, delays=delays, noise=noise.rms)
         taken = {topic: delay for topic, delay in late.items() if delay.taken}
-        overlap = max(OVERLAP, predictor.filter.half * channels.period)
-        with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
-                  bar_format='{desc}{bar} {n:.0f} %') as bar, _predicted(output, source, manipulator,
-                                                                         predicted_rate) as predicted:
-            for block in blocks(source, channels, manipulator, declared, rows=rows, overlap_s=overlap,
-                                quality=quality, delays=settings.delays | {k: one.taken for k, one in taken.items()}):
-                prediction = predictor.predict(block)
-                if prediction is not None:
-                    for taker in (metrics, simulation, traces, quality.units, *predicted):
-                        taker.add(prediction)
-                    diagnosis.add(block, prediction)
-                    noise.add(block)
-                bar.update(100.0 * source.progress - bar.n)
+        recorded = blocks(source, channels, manipulator, declared, rows=rows,
+                          overlap_s=max(OVERLAP, predictor.filter.half * channels.period), quality=quality,
+                          delays=settings.delays | {topic: delay.taken for topic, delay in taken.items()})
+        with _predicted(output, source, manipulator, predicted_rate) as predicted:
+            _take(recorded, predictor, (metrics, simulation, traces, quality.units, *predicted), (diagnosis, noise),
+                  None if quiet else source)
         verdict = judge(metrics, source, settings, skipped=predictor.skipped)
         causes, text = _causes(verdict, quality, diagnosis, taken)
-        del diagnosis, block, prediction    # figures need room, too
+        del diagnosis       # figures need room, too
         seconds = (source.end_ns - source.start_ns) * 1e-9
         found = Validation(verdict.with_cause(causes, late), metrics, simulation.errors(), traces, quality, channels,
                            settings, predictor, Path(source.path), seconds, late, causes, text)
     if output is not None:
         _write(found, output, bag, manipulator, declared, topics)
     return found
+
+
+def _take(recorded: Any, predictor: Predictor, takers: Any, of_blocks: Any, shown: Any) -> None:
+    """Predict the blocks that were recorded; takers get the predictions, those `of_blocks` the blocks, too.
+
+    shown  the `BagSource` whose progress is shown; None: none is
+    """
+    with tqdm(total=100, unit='%', disable=None if shown else True, leave=False,
+              bar_format='{desc}{bar} {n:.0f} %') as bar:
+        for block in recorded:
+            prediction = predictor.predict(block)
+            if prediction is not None:
+                for taker in takers:
+                    taker.add(prediction)
+                for taker in of_blocks:
+                    taker.add(block, prediction)
+            if shown:
+                bar.update(100.0 * shown.progress - bar.n)
 
 
 def _write(found: Validation, output: File, bag: File, manipulator: Manipulator, hydraulics: Hydraulics | None,

@@ -29,8 +29,8 @@ class SensorNoise:
         self._predictor, self._halves, self._blocks = predictor, None, 0
         self._sums = np.zeros((len(predictor.manipulator.actuators), 2))    # instants, squares
 
-    def add(self, block):
-        """Look at one `Block` of `EVERY`, the first among them."""
+    def add(self, block, prediction):
+        """Take a `Block` and its `Prediction`, which does not matter; one of `EVERY` is looked at, the first too."""
         self._blocks += 1
         if self._blocks % EVERY != 1:
             return

@@ -33,8 +33,9 @@ def judged(block, filter=None):
     predictor = Predictor(crane(), oil(), filter or SavitzkyGolay(PERIOD))
     noise = SensorNoise(predictor)
     metrics = MetricsAccumulator(crane(), predictor.mechanism, capacities(crane(), oil()), noise=noise.rms)
-    metrics.add(predictor.predict(block))
-    noise.add(block)
+    prediction = predictor.predict(block)
+    metrics.add(prediction)
+    noise.add(block, prediction)
     return metrics, noise
 
 
