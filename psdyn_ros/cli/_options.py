@@ -94,6 +94,13 @@ def conditions(options):
             'align': not options.no_align}
 
 
+def one_thread():
+    """Let linear algebra that is loaded use one thread: products of a bag are small, and others would wait busily."""
+    from ..nodes.runtime.realtime import one_thread_for_algebra
+
+    one_thread_for_algebra()
+
+
 def without_ros(command, error):
     """Report that a command needs ROS 2, which could not be imported; return the exit code."""
     print(f'psdyn: {command} needs ROS 2: {error} (source a ROS 2 installation; `make demo` makes an environment '

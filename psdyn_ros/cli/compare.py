@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..model.errors import PsdynError
 from ..validation.metrics import EXIT_CODES, INVALID
-from ._options import add_conditions, conditions
+from ._options import add_conditions, conditions, one_thread
 
 HELP = 'compare two recorded bags: did the machine, or the model of it, get worse?'
 
@@ -25,6 +25,7 @@ def run(options):
     from ..validation.compare_bags import compare_bags
     from ..validation.report.compare_report import summary
 
+    one_thread()
     try:
         comparison = compare_bags(options.first, options.second, options.urdf, output=options.output, quiet=False,
                                   **conditions(options))

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ..model.errors import PsdynError
-from ._options import add_model, chosen_topics
+from ._options import add_model, chosen_topics, one_thread
 
 HELP = 'estimate payload, friction and inertial parameters from a recorded bag'
 
@@ -31,6 +31,7 @@ def run(options):
     from ..validation.report.identification_report import write_report
     from ..validation.validate import validate
 
+    one_thread()
     try:
         found, manipulator, hydraulics = identify_bag(
             options.bag, options.urdf, hydraulics=options.hydraulics, payload_link=options.payload,

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..model.errors import PsdynError
 from ..validation.bags.predicted_bag import RATE
 from ..validation.metrics import EXIT_CODES, INVALID
-from ._options import add_conditions, conditions
+from ._options import add_conditions, conditions, one_thread
 
 HELP = 'compare a recorded bag with the model of the machine; a verdict, tables and a report'
 
@@ -47,6 +47,7 @@ def _validate_one(options):
     from ..validation.report.validation_tables import summary
     from ..validation.validate import validate
 
+    one_thread()
     found = validate(options.bag[0], options.urdf, output=options.output, quiet=False,
                      predicted_rate=options.predicted_rate, **conditions(options))
     print(summary(found))
