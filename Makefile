@@ -55,7 +55,7 @@ campaign:  ## every fault in every state, killed and stopped controllers: docs/r
 	@$(bootstrap) dev
 	@$(bin)/python -m psdyn_ros.tools.fault_campaign.campaign $(ARGS)
 
-calibration:  ## how far validate, compare and identify can be trusted: docs/reference/calibration.md (some hours; ARGS="--short")
+calibration:  ## how far validate, compare and identify can be trusted: docs/reference/calibration.md (an hour or more; ARGS="--short")
 	@$(bootstrap) dev
 	@$(bin)/python -m psdyn_ros.tools.studies.calibration_study $(ARGS)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..assembly.clusters import ClusterBuilder
 from ..assembly.machine import Machine, complete_records
 from ..assembly.pose_table import pose_table_in_steps
-from ..kernels.rigid_body.measurement import coordinates_of_modules
+from ..kernels.rigid_body.measurement import coordinates_of_modules, coordinates_of_samples
 from ..kernels.rigid_body.mechanism import Handle, make_handle
 from ..kernels.runtime.status import BRANCH, OK, OPEN, SINGULAR, decode, failure
 from ..model.errors import (
@@ -133,12 +133,37 @@ class JointMap:
         and None without velocities.  A floating base is at rest at the origin.
         """
         q, qd = checked_batch(self.names, position, velocity)
-        m, handle = self._manipulator, self._handle and self._handle.copy()
+        m = self._manipulator
         x, xd, residual = np.full((len(q), m.nx), np.nan), np.full((len(q), m.dof), np.nan), np.full(len(q), np.nan)
-        measured = np.zeros((3, len(self.names)))
-        for row in np.flatnonzero(np.isfinite(q).all(axis=1)).tolist():
+        finite = np.flatnonzero(np.isfinite(q).all(axis=1))
+        if self._handle is None:
+            self._states_of_triangles(q, qd, finite, (x, xd, residual))
+        else:
+            self._states_of_clusters(self._handle.copy(), q, qd, finite, (x, xd, residual))
+        return x, None if velocity is None else xd, residual
+
+    def _states_of_triangles(self, q: Array, qd: Array, finite: Array, out: tuple[Array, Array, Array]) -> None:
+        """Write the finite rows of x, xd, residual, all at once."""
+        measured, found = np.zeros((len(finite), 3, len(self.names))), np.zeros((len(finite), 4, len(self._rows)))
+        statuses = np.empty(len(finite), dtype=np.int64)
+        measured[:, 0], measured[:, 1] = q[finite], qd[finite]
+        coordinates_of_samples(self._records, self._rows, measured, found, statuses)
+        found, good = found[statuses == OK], finite[statuses == OK]
+        x, xd, residual = out
+        if self._manipulator.floating:
+            x[good], xd[good] = np.eye(len(x.T))[6], 0.0
+        rows, positions, coordinates = self._coordinates
+        rows = np.searchsorted(self._outside_clusters, rows)
+        x[np.ix_(good, positions)], xd[np.ix_(good, coordinates)] = found[:, 0, rows], found[:, 1, rows]
+        residual[good] = found[:, 3].max(axis=1, initial=0.0)
+
+    def _states_of_clusters(self, handle: Handle, q: Array, qd: Array, finite: Array,
+                            out: tuple[Array, Array, Array]) -> None:
+        """Write the finite rows of x, xd, residual, one after the other: each begins where the last one was closed."""
+        (x, xd, residual), measured = out, np.zeros((3, len(self.names)))
+        for row in finite.tolist():
             # kernels that close loops take finite rates only
-            known = handle is None or np.isfinite(qd[row]).all()
+            known = np.isfinite(qd[row]).all()
             measured[0], measured[1] = q[row], qd[row] if known else 0.0
             status, z, gaps = self._solve(measured, handle)
             if status == OK:
@@ -146,7 +171,6 @@ class JointMap:
                 if known:
                     xd[row] = rates
                 residual[row] = max(gaps.max(initial=0.0), *(self._disagreements(measured, z) or (0.0,)))
-        return x, None if velocity is None else xd, residual
 
     def residuals(self, position: npt.ArrayLike) -> dict[str, float]:
         """Return {loop name: disagreement of its measured joints [m, rad]}."""

@@ -22,7 +22,6 @@ class Machine(Draft):
     start: np.ndarray               # (nx,) initial position
     handle: Handle                  # buffers for the kernels; copied by whoever calls them
 
-    base_dof = property(lambda self: 6 if self.floating else 0, doc='Coordinates of a floating base.')
     loops = property(lambda self: self.handle.arrays.loops, doc='`Loops`, None without clusters.')
     iterates = property(lambda self: bool(self.clusters), doc='Whether some loops are closed by iteration.')
 

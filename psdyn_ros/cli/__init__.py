@@ -1,12 +1,13 @@
 """`psdyn` on the command line: one file per command.
 
-Exit codes: 0 success, 1 a verdict of fail, 2 unusable input, 3 pass on partial input, 70 internal error.
+Exit codes: 0 success, 1 a verdict of fail, 2 unusable input, 3 pass on partial input, 70 internal error, 141 no reader.
 """
 
 import argparse
 import importlib
 import os
 import pkgutil
+import signal
 import sys
 import traceback
 
@@ -36,9 +37,9 @@ def main(arguments=None):
         print(f'psdyn: {type(error).__name__}: {error}\nwhat to do: {error_advice(error)}', file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # the reader of our output went away, as `psdyn check FILE | head` does
+        # the reader of our output went away, as `psdyn check FILE | head` does; as of the signal, and no verdict
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 128 + signal.SIGPIPE
     except OSError as error:
         print(f'psdyn: {error}', file=sys.stderr)       # of a file that was asked for, or its disk
         return 2

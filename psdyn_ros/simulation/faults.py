@@ -1,9 +1,8 @@
 """Faults by schedule and at run time: which are in force when, on sensors, on messages and on the plant itself."""
 
-import itertools
 from bisect import insort
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -26,13 +25,11 @@ from ..model.parameters.faults import (
 )
 from .sensors.bank import checked_seed
 
-__all__ = ['Event', 'Fault', 'FaultInjector', 'mismatches', 'read_fault', 'read_faults']
+__all__ = ['Event', 'Fault', 'FaultInjector', 'read_fault', 'read_faults']
 
 STATES = 'joint_states'     # the message that faults may befall
 KEPT = 1000                 # events
 ROUNDING = 1e-9             # s
-
-MISMATCH = {'inertia': (0.9, 1.1), 'areas': (0.95, 1.1), 'valves': (0.97, 1.05), 'friction': (0.9, 1.1)}
 
 
 class Event(NamedTuple):
@@ -203,17 +200,3 @@ def _addressed(entry):
     """Return (target, quantity) as the plant calls them; links are quantities of its payload."""
     fault = entry.fault
     return (PAYLOAD, fault.target) if entry.kind.domain == PAYLOAD else (fault.target, fault.kind)
-
-
-def mismatches():
-    """Yield eight schedules, each of a plant that is in four ways other than its model from the start.
-
-    The factors are those of G. R. Petrovic and J. Mattila, Mech. Mach. Theory 170 (2022) 104680, for the HIAB XS 031;
-    of the sixteen corners the eight (a half fraction of resolution IV) in which any three factors take all their
-    combinations.
-    """
-    model = Fault('inertia', MODEL)
-    for high in itertools.product((0, 1), repeat=3):
-        levels = (*high, sum(high) % 2)
-        yield [replace(model, kind=kind, value=factors[level])
-               for (kind, factors), level in zip(MISMATCH.items(), levels)]

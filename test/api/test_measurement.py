@@ -8,7 +8,7 @@ import pytest
 from conftest import thorough
 from hypothesis import given
 from hypothesis import strategies as st
-from support.cases import made
+from support.cases import FLOATING_CRANE, made
 from support.comparison import error
 from support.machines import hiab, random_state, tree
 from support.one_loop import one_loop
@@ -140,7 +140,9 @@ def test_sufficient_sets_of_joints_give_the_state(name, rng):
         assert x[:7].tolist() == [0, 0, 0, 0, 0, 0, 1] and not xd[:6].any()
 
 
-def test_rows_of_measured_joints_are_each_as_alone(case, rng):
+@pytest.mark.parametrize('name', ['shared', 'floating shared', 'crane', FLOATING_CRANE])
+def test_rows_of_measured_joints_are_each_as_alone(name, rng):
+    case = made(name)
     m, s = case.m, case.state(rng)
     names, position, velocity, _ = m.joint_state(s.x, s.xd)
     measured = names[::-1]
@@ -176,13 +178,14 @@ def test_a_bound_map_reads_as_the_map_does(case, rng):
         bound.state()
 
 
-@pytest.mark.long
-def test_rows_that_no_pose_has_are_nan_and_the_others_are_not():
-    m = psdyn_ros.load(find_machine('five_bar'))
+@pytest.mark.parametrize('name, impossible', [
+    pytest.param('five_bar', [2.6, 0.3], marks=pytest.mark.long), ('hiab_xs031', [0.0, 9.0, 0.0, 0.0])])
+def test_rows_that_no_pose_has_are_nan_and_the_others_are_not(name, impossible):
+    m = psdyn_ros.load(find_machine(name))
     x, xd, residual = m.joint_map(m.coordinates).states(
-        [m.initial_position, [2.6, 0.3], m.initial_position + 0.05], np.ones((3, 2)))
-    assert np.isnan(x[1]).all() and np.isnan(residual[1])
-    assert np.array_equal(x[::2], m.initial_position + [[0.0, 0.0], [0.05, 0.05]]) and (xd[::2] == 1.0).all()
+        [m.initial_position, impossible, m.initial_position + 0.05], np.ones((3, m.dof)))
+    assert np.isnan(x[1]).all() and np.isnan(xd[1]).all() and np.isnan(residual[1])
+    assert np.array_equal(x[::2], m.initial_position + [[0.0], [0.05]]) and (xd[::2] == 1.0).all()
 
 
 def test_contradicting_joints_have_a_residual(case, rng):

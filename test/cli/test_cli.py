@@ -1,7 +1,7 @@
 """`psdyn check` on sound and on broken files: what it prints, where, and its exit code."""
 
-import os
 import re
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -254,14 +254,14 @@ def test_as_a_process(file):
     assert done.returncode == 2 and done.stderr.startswith('psdyn: XmlError: ') and 'Traceback' not in done.stderr
 
 
-@pytest.mark.long
-def test_a_reader_that_goes_away():
-    """psdyn check FILE | head -1"""
-    command = f'"{sys.executable}" -m psdyn_ros.cli check hiab_xs031 | head -c 20'
-    # compiled, since plain Python says so on stderr
-    done = subprocess.run(['bash', '-o', 'pipefail', '-c', command], cwd=ROOT, capture_output=True, text=True,
-                          timeout=240, env={**os.environ, 'NUMBA_DISABLE_JIT': '0'})
-    assert done.returncode == 0 and done.stdout == 'hiab_xs031: 4 DoF, 4' and done.stderr == ''
+def test_a_reader_that_goes_away_is_no_verdict():
+    """psdyn validate BAG | head -1"""
+    script = ('from psdyn_ros import cli; from psdyn_ros.cli import validate; '
+              'validate._validate_one = lambda options: print("PASS" * 10**6, flush=True) or 0; '
+              'raise SystemExit(cli.main(["validate", "a.mcap", "--urdf", "a.urdf"]))')
+    done = subprocess.run(['bash', '-o', 'pipefail', '-c', f"'{sys.executable}' -c '{script}' | head -c 8"], cwd=ROOT,
+                          capture_output=True, text=True, timeout=240)
+    assert done.returncode == 128 + signal.SIGPIPE and done.stdout == 'PASSPASS' and done.stderr == ''
 
 
 def test_a_reader_that_goes_away_says_nothing_of_the_bag(monkeypatch):

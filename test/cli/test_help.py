@@ -13,9 +13,15 @@ from support.paths import ROOT
 
 import psdyn_ros
 from psdyn_ros.api import compilation
+from psdyn_ros.cli import commands
 from psdyn_ros.model.locate import machine_names
 
 WITH_MACHINE = ('annotate', 'check', 'demo', 'load-chart', 'plan', 'simulate', 'validate', 'view')
+
+
+def test_the_page_of_commands_has_all():
+    page = (ROOT / 'docs/reference/commands.md').read_text()
+    assert [name for name in commands() if f'`psdyn {name}' not in page] == []
 
 
 @pytest.mark.parametrize('command', WITH_MACHINE)

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from psdyn_ros.model.errors import ModelError, StateError, UnknownNameError
 from psdyn_ros.model.parameters.faults import CYLINDER, KINDS, MODEL, OIL, PAYLOAD, SENSOR, SUPPLY
 from psdyn_ros.simulation import disturbances
-from psdyn_ros.simulation.faults import MISMATCH, Event, Fault, FaultInjector, mismatches, read_faults
+from psdyn_ros.simulation.faults import Event, Fault, FaultInjector, read_faults
 from psdyn_ros.simulation.sensors.bank import SensorBank
 
 CHANNELS = ('lift.position', 'lift.pressure_a', 'tilt.position')
@@ -241,19 +241,6 @@ def test_every_kind_of_fault_of_a_sensor_is_one_of_the_bank():
         assert not healthy, kind.name
         injector.clear()
         assert bank.faults == {}
-
-
-def test_the_mismatches_of_the_authors_study():
-    corners = list(mismatches())
-    assert len(corners) == 8
-    levels = [tuple(fault.value for fault in corner) for corner in corners]
-    for kinds, values in zip(itertools.combinations(range(4), 3), [tuple(MISMATCH.values())] * 4):
-        seen = Counter(tuple(level[i] for i in kinds) for level in levels)
-        assert seen == Counter(itertools.product(*(values[i] for i in kinds)))
-    injector, _, plant = machine(corners[0])
-    injector.update(0.0)
-    assert plant.wrong == {('model', 'inertia'): 0.9, ('model', 'areas'): 0.95, ('model', 'valves'): 0.97,
-                           ('model', 'friction'): 0.9}
 
 
 def test_time_goes_on():

@@ -17,7 +17,7 @@ from psdyn_ros.control.reference.reference import ReferenceMotion  # noqa: E402
 from psdyn_ros.tools.recordings import cases as record_cases  # noqa: E402
 from psdyn_ros.tools.recordings import record as record_demo  # noqa: E402
 from psdyn_ros.tools.studies import loaded_crane  # noqa: E402
-from psdyn_ros.tools.studies.random_moves import random_moves  # noqa: E402
+from psdyn_ros.tools.studies.loaded_crane import random_moves  # noqa: E402
 from psdyn_ros.validation.bags.recording import joint_series, read_messages, telemetry_series  # noqa: E402
 from psdyn_ros.validation.metrics.comparison import WORSE, compare  # noqa: E402
 from psdyn_ros.validation.metrics.metrics import EFFORT  # noqa: E402

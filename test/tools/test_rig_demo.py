@@ -112,6 +112,17 @@ def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd, c
     assert validate(tmp_path / 'split', 'hiab_xs031', config='machine:\n  motion: 1.0\n').verdict.verdict == PASS
 
 
+@pytest.mark.long
+def test_a_rig_with_a_supply_of_its_own_is_another_machine_whose_bags_pass(tmp_path, capfd):
+    code = cli.main(['demo', '--machine', 'excavator', '--rig', 'boom_cylinder_left', '--output', str(tmp_path)])
+    said = capfd.readouterr()
+    assert code == 1, said
+    assert ('left the whole machine by more than the bound; its cylinders share a pump of limited flow, and the rig '
+            'has a supply of its own.') in said.out
+    for name in ('whole', 'split'):
+        assert validate(tmp_path / name, 'excavator').verdict.text == f'{PASS}: every figure is within its tolerance'
+
+
 @pytest.mark.parametrize('arguments, says', [
     (['--rig', 'lift'], "cylinder 'lift': no such cylinder"),
     (['--rig', 'lift_cylinder', '--machine', 'five_bar'], "no hydraulics are known of this machine"),

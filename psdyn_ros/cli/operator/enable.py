@@ -13,9 +13,11 @@ def add_arguments(parser):
 def run(options):
     """Enable the controller; return the exit code."""
     def work(operator):
+        settling = 0.0
         for step in operator.activate():
             print(step, flush=True)
-        print(f'{operator.controller}: {operator.enable(True)}')
+            settling = operator.timeout     # a machine that was just let go may sink until its oil carries it
+        print(f'{operator.controller}: {operator.enable(settling)}')
         return 0
 
     return with_operator(options, 'enable', work)

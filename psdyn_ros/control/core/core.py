@@ -156,7 +156,7 @@ class ControlCore:
         self._refuse_reference(start_stamp)
         start = None if start_stamp is None else self.inputs.seconds(start_stamp)
         self._validated = self.law.reference.validate_trajectory(waypoints, self.inputs.time, start,
-                                                       state=self.inputs.state_check.x)
+                                                                state=self.inputs.state_check.x)
         return self._validated
 
     def execute(self, validated: Any, now: int) -> None:
@@ -244,7 +244,7 @@ class ControlCore:
     def _moving(self) -> Any:
         return motion_blockers(self.manipulator, self.declaration, self.inputs)
 
-    def _refuse(self, what: str, moving: Any = ()) -> Any:
+    def _refuse(self, what: str, moving: Any = ()) -> None:
         """Raise SafetyError where something measured or declared speaks against it."""
         reasons = [*activation_blockers(self.manipulator, self.declaration, self.inputs), *moving]
         if reasons:
@@ -269,7 +269,7 @@ class ControlCore:
 
     # the cycle
 
-    def step(self, now: int, ros_now: int, measured: MeasuredState | None = None) -> Output:
+    def step(self, now: int, ros_now: int, measured: MeasuredState | None = None) -> Output | None:
         """Take a `MeasuredState`, None where none came since the last cycle, and return the `Output` of this cycle.
 
         None where nothing is to be published. `refused` says why the state was not used. Never raises.
@@ -278,13 +278,16 @@ class ControlCore:
             clock = self.inputs.read_clocks(now, ros_now)
             if measured is not None:
                 self._take_state(measured, ros_now)
-            return self._cycle(clock, ros_now) if self._check_inputs.publishing else self._idle(clock)
+            if self._check_inputs.publishing:
+                return self._cycle(clock, ros_now)
+            self._idle(clock)
+            return None
         except GateError as error:
             return self._failed('output_rejected', FAIL, str(error), ros_now)
         except Exception as error:      # whatever it is, the machine is made safe
             return self._failed('exception', ERROR, f'{type(error).__name__}: {error}', ros_now)
 
-    def _idle(self, clock: int) -> Any:
+    def _idle(self, clock: int) -> None:
         """Let faults that are over pass their probation, so that they do not speak against activation or reset."""
         if self.states.reasons:
             self._runner.run(When.CYCLE)
@@ -310,7 +313,7 @@ class ControlCore:
             return self._safe(ros_now)
         return Output(self.selector.command(clock, dt), self._stamp(ros_now), state, True, self.selector.desired)
 
-    def _update_reference(self) -> Any:
+    def _update_reference(self) -> None:
         """Report the end of the reference, and set its speed scaling."""
         t, reference = self.inputs.time, self.law.reference
         if not self._check_inputs.streaming and self._state in (RUN, DEGRADED) and not reference.moving(t):

@@ -72,10 +72,10 @@ class Inputs:
     def read_clocks(self, now, ros_now):
         """Take both times, shift stamps after a jump; return ns on the clock of ages."""
         jump = self._clocks.update(now, ros_now)
-        seen = self._runner.inputs
-        self.now = seen.now = now
-        self.clock = seen.clock = self._clocks.clock
-        seen.state = self._states.state
+        check_inputs = self._runner.inputs
+        self.now = check_inputs.now = now
+        self.clock = check_inputs.clock = self._clocks.clock
+        check_inputs.state = self._states.state
         if jump:
             self._rebase(jump)
         return self.clock
@@ -85,8 +85,8 @@ class Inputs:
         self._runner.rebase(jump)
         if self._epoch is not None:
             self._epoch += jump
-        seen = self._runner.inputs
-        seen.stamp, seen.pressure_stamp = self.stamp, self.pressure_check.input.stamp
+        check_inputs = self._runner.inputs
+        check_inputs.stamp, check_inputs.pressure_stamp = self.stamp, self.pressure_check.input.stamp
         self._on_jump(jump)
         finding = self._clock_check.jumped(jump)
         if finding is not None:
@@ -102,25 +102,25 @@ class Inputs:
         self._states.state_accepted(clock)
         if self._epoch is None:
             self._epoch = stamp
-        seen = runner.inputs
-        self.time = seen.time = 1e-9 * (stamp - self._epoch)
-        seen.x, seen.xd = x, xd = measured.x, measured.xd
-        seen.positions, seen.rates = self._motion.read(x, xd)
-        seen.estimated = self.state_check.estimate(seen.desired)
-        seen.stamp, seen.measured = stamp, clock - max(ros_now - stamp, 0)
+        check_inputs = runner.inputs
+        self.time = check_inputs.time = 1e-9 * (stamp - self._epoch)
+        check_inputs.x, check_inputs.xd = x, xd = measured.x, measured.xd
+        check_inputs.positions, check_inputs.rates = self._motion.read(x, xd)
+        check_inputs.estimated = self.state_check.estimate(check_inputs.desired)
+        check_inputs.stamp, check_inputs.measured = stamp, clock - max(ros_now - stamp, 0)
         runner.run(When.STATE)
         return ''
 
     def take_pressures(self, stamp, ros_now, now, values, supply, trusting):
         """As `PressureCheck.take`; return '' or why they are rejected."""
-        seen = self._runner.inputs
-        self.pressure_check.follow(seen)
+        check_inputs = self._runner.inputs
+        self.pressure_check.follow(check_inputs)
         finding = self.pressure_check.take(stamp, ros_now, self.read_clocks(now, ros_now), values, supply, trusting)
         if finding is not None:
             self._runner.report((finding,))
             return finding.text
-        self.pressures, self.supply = seen.pressures, seen.supply = values, supply
-        seen.pressure_stamp = stamp
+        self.pressures, self.supply = check_inputs.pressures, check_inputs.supply = values, supply
+        check_inputs.pressure_stamp = stamp
         self._runner.run(When.PRESSURES)
         return ''
 

@@ -37,7 +37,7 @@ class OutputSelector:
 
     def __init__(self, config, law, inputs, checks, runner):
         manipulator, declaration = config.machine, config.declaration
-        self.law, self._seen = law, runner.inputs
+        self.law, self._check_inputs = law, runner.inputs
         self.gate = OutputGate(declaration, manipulator.limits, config.period)
         self.speed = 1.0                # share of its speed that the reference was given
         self._inputs, self._runner = inputs, runner
@@ -65,13 +65,13 @@ class OutputSelector:
         self._recent = deque(maxlen=max(round(RECENT / config.period), 1))      # outputs of the law
 
     def _enter(self, mode):
-        self.mode, self._seen.under_law = mode, mode is UNDER_LAW
+        self.mode, self._check_inputs.under_law = mode, mode is UNDER_LAW
         self._follow(None)
 
     def _follow(self, desired):
         """Take note of the reference (3, dof) of an update of the law; None: none is followed."""
-        self.desired = self._seen.desired = desired
-        self.rate = self._seen.reference_rate = self._still if desired is None else desired[1]
+        self.desired = self._check_inputs.desired = desired
+        self.rate = self._check_inputs.reference_rate = self._still if desired is None else desired[1]
 
     def begin(self, clock):
         """Hold the machine where it is, under the law."""
@@ -91,7 +91,7 @@ class OutputSelector:
         as efforts at their limits can."""
         reference, t = self.law.reference, self._inputs.time
         if fault:
-            reference.stop_from(t, *self._seen.estimated, self._deceleration)
+            reference.stop_from(t, *self._check_inputs.estimated, self._deceleration)
         else:
             reference.stop(t, self._efforts.braking_share(self._deceleration) * self._deceleration)
 
@@ -134,7 +134,8 @@ class OutputSelector:
 
     def set_speed(self, degraded):
         """Give the reference the speed that singularities, oil, saturation and a degraded state leave it."""
-        t, supply, setting, tracking = self._seen.time, self._seen.supply, self._supply_setting, self._tracking
+        t, supply = self._check_inputs.time, self._check_inputs.supply
+        setting, tracking = self._supply_setting, self._tracking
         supply = math.nan if supply is None or setting is None else supply / setting
         dt = 0.0 if self._governed is None else t - self._governed
         self._governed = t
@@ -157,10 +158,10 @@ class OutputSelector:
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
         under_law = self.mode is UNDER_LAW
         command = self._of_law(clock) if under_law else self._open_loop.at(clock)
-        output = self.gate.filter_command(command, clock, self._seen.clock, dt)
-        self._seen.command, self._seen.clamped = output, self.gate.clamped
+        output = self.gate.filter_command(command, clock, self._check_inputs.clock, dt)
+        self._check_inputs.command, self._check_inputs.clamped = output, self.gate.clamped
         if under_law:
-            self._recent.append((output, self._motion.rates(self._seen.x, self.rate).copy()))
+            self._recent.append((output, self._motion.rates(self._check_inputs.x, self.rate).copy()))
         return output
 
     def _steady_command(self):
@@ -201,21 +202,22 @@ class OutputSelector:
             output = self.gate.safe(self._holding, np.where(self._valves, self._closing.at(clock), 0.0))
         else:
             output = self.gate.safe(self._holding)
-        self._seen.command = output
+        self._check_inputs.command = output
         return output
 
     def _of_law(self, clock):
         """The command (actuators,) of the law for the last accepted state."""
-        law, seen = self.law, self._seen
+        law, check_inputs = self.law, self._check_inputs
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
-        x, xd = seen.x, seen.xd
-        command = law.update(seen.time, *seen.estimated, seen.pressures, seen.age, seen.supply)
+        x, xd = check_inputs.x, check_inputs.xd
+        command = law.update(check_inputs.time, *check_inputs.estimated, check_inputs.pressures, check_inputs.age,
+                             check_inputs.supply)
         self._follow(law.desired)
         if self.gate.is_array(command):         # else it does not pass
             command = command.copy()
             for check in self._restraints:
-                check.restrain(command, seen)
+                check.restrain(command, check_inputs)
         self._end_stops.soften(self.gate, command, x, xd, self._inputs.state_check.at_stop)
         self._runner.run(When.COMMAND)
         self._momentum.hold_load(command, x)

@@ -30,7 +30,7 @@ class ControlLaw:
     manipulator  with an actuator for each coordinate but those of passive joints (`Manipulator.underactuated`);
                  ActuationError where it has fewer
     hydraulics   `Hydraulics` of this machine, or None where nothing but efforts is commanded
-    interfaces        {actuator: interface} or (actuators,): what is commanded of each,
+    interfaces   {actuator: interface} or (actuators,): what is commanded of each,
                      effort    N or N m, of the piston where a cylinder drives it: friction of the seals included
                      pressure  Pa, load pressure: effort over the piston's area
                      valve     -1 to 1 of the spool, positive extends
@@ -47,7 +47,7 @@ class ControlLaw:
     move freely in `load`, in the state that `observe` was given.
     `reference` is what is followed; `desired` (3, dof) what it was at the last update: x, xd, xdd.
     `saturations` (actuators,) counts commands that were clipped.
-    `kernel` is the compiled function that computes its commands; to be timed.
+    `kernel` is the compiled function that computes its commands.
     `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
     `speed_scaling`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
     `unknown_accelerations` (dof,) are those that the swing of passive joints may cause whose state is not measured.
@@ -64,7 +64,7 @@ class ControlLaw:
     effort_gains = None         # (2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]
     opens_by_speed = False      # whether it opens valves for `rod_speeds`, with feedback by `flow_gains`
     flow_gains = None           # (2, actuators) speeds of rods for an error [1/s] and its rate [1]
-    allowed = INTERFACES             # those that this law can command
+    allowed = INTERFACES        # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
     def __init__(self, manipulator, hydraulics=None, period=None, *, interfaces=None, space=ACTUATOR, joints=None,

@@ -22,7 +22,7 @@ KEYS = {'': ('header', NAMES, POINTS), 'point': (*RATES, EFFORT, TIME), TIME: ('
 def read_trajectory(path):
     """The `Waypoints` of a file; efforts and header are passed over. Raises ModelError that names file and point."""
     where = f"trajectory '{path}'"
-    contents = _mapping(where, plain_contents(where, read_text(path, MAX_BYTES)), '')
+    contents = mapping_of(where, plain_contents(where, read_text(path, MAX_BYTES)), KEYS[''])
     for key in (NAMES, POINTS):
         if not isinstance(contents.get(key), list):
             raise ModelError(f"{where}: '{key}' is {shorten(repr(contents.get(key)))}; expected a list")
@@ -33,7 +33,7 @@ def read_trajectory(path):
         raise ModelError(f'{where} has {len(points)} points; expected at most {MAX_WAYPOINTS}')
     times, rows = [], {field: [] for field in RATES}
     for k, point in enumerate(points):
-        point = _mapping(f'{where}: point {k}', point, 'point')
+        point = mapping_of(f'{where}: point {k}', point, KEYS['point'])
         times.append(_seconds(f'{where}: point {k}', point.get(TIME, {})))
         for field, values in rows.items():
             values.append(_numbers(f"{where}: point {k}: '{field}'", point.get(field, []), len(names)))
@@ -62,13 +62,13 @@ def trajectory_text(waypoints, efforts=None):
                      default_flow_style=None, width=1000)
 
 
-def _mapping(where, value, kind):
-    """The value, a mapping with keys that belong to it."""
+def mapping_of(where, value, keys):
+    """The value, a mapping without others than these keys."""
     if not isinstance(value, dict):
-        raise ModelError(f'{where} is {shorten(repr(value))}; expected a mapping with {", ".join(KEYS[kind])}')
+        raise ModelError(f'{where} is {shorten(repr(value))}; expected a mapping with {", ".join(keys)}')
     for key in value:
-        if key not in KEYS[kind]:
-            raise ModelError(f"{where}: '{shorten(str(key))}' is not known{did_you_mean(key, KEYS[kind])}")
+        if key not in keys:
+            raise ModelError(f"{where}: '{shorten(str(key))}' is not known{did_you_mean(str(key), keys)}")
     return value
 
 
@@ -82,7 +82,7 @@ def _numbers(where, values, count):
 
 
 def _seconds(where, value):
-    parts = [_mapping(f'{where}: {TIME}', value, TIME).get(key, 0) for key in KEYS[TIME]]
+    parts = [mapping_of(f'{where}: {TIME}', value, KEYS[TIME]).get(key, 0) for key in KEYS[TIME]]
     if not all(type(part) is int and abs(part) < 2**31 for part in parts):
         raise ModelError(f'{where}: {TIME} is {shorten(repr(value))}; expected whole numbers')
     return (parts[0] * SECOND + parts[1]) / SECOND

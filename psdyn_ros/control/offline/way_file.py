@@ -22,9 +22,10 @@ from ...api.manipulator import Manipulator
 from ...api.motion.inverse_kinematics import OutOfReachError
 from ...api.motion.suspension import link_above
 from ...api.orientation import rotation
-from ...model.errors import ModelError, StateError, check_name, did_you_mean, shorten
+from ...model.errors import ModelError, StateError, check_name, shorten
 from ...model.text_file import read_text
 from ...model.yaml_file import plain_contents
+from .trajectory_file import mapping_of
 
 MAX_BYTES = 1024 * 1024
 MAX_POINTS = 1000
@@ -41,7 +42,7 @@ def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
     Raises ModelError that names file and entry; StateError of a pose that is out of reach, which says by how much.
     """
     where = f"way '{path}'"
-    contents = _mapping(where, plain_contents(where, read_text(path, MAX_BYTES)), KEYS)
+    contents = mapping_of(where, plain_contents(where, read_text(path, MAX_BYTES)), KEYS)
     if ('points' in contents) == ('poses' in contents):
         raise ModelError(f"{where}: expected either 'points' or 'poses'")
     m = manipulator.driven_machine
@@ -119,13 +120,13 @@ def _stretch(where: str, begin: Array, end: Array, via: Array | None, straight: 
 
 def _point(where: str, entry: Any, m: Manipulator, before: Array) -> Array:
     x = np.array(before, dtype=float)
-    for name, value in _mapping(where, entry, m.coordinates).items():
+    for name, value in mapping_of(where, entry, m.coordinates).items():
         x[m.nx - len(m.coordinates) + m.coordinates.index(name)] = _numbers(f"{where}: '{name}'", [value], 1)[0]
     return x
 
 
 def _pose(where: str, entry: Any) -> tuple[Array, Array | None, Array | None]:
-    entry = _mapping(where, entry, POSE)
+    entry = mapping_of(where, entry, POSE)
     position = _numbers(f"{where}: 'position'", entry.get('position'), 3)
     via = _numbers(f"{where}: 'via'", entry['via'], 3) if 'via' in entry else None
     if 'orientation' not in entry:
@@ -141,12 +142,3 @@ def _numbers(where: str, values: Any, count: int) -> Array:
             isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value) for value in values):
         raise ModelError(f'{where} is {shorten(repr(values))}; expected {count} finite numbers')
     return np.array(values, dtype=float)
-
-
-def _mapping(where: str, value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ModelError(f'{where} is {shorten(repr(value))}; expected a mapping with {", ".join(keys)}')
-    for key in value:
-        if key not in keys:
-            raise ModelError(f"{where}: '{shorten(str(key))}' is not known{did_you_mean(str(key), keys)}")
-    return value

@@ -90,8 +90,8 @@ class OutputRamp:
         return 1.0 - t / self._straight
 
     def _integral(self, t):
-        """Integral of the straight line, 1 before it and 0 after it, from 0 to t [ns]."""
-        return min(t, 0) + 0.5 * self._straight * (1.0 - (1.0 - min(max(t / self._straight, 0.0), 1.0)) ** 2)
+        """Integral of the straight line, 1 before it and 0 after it, from its end to t [ns]."""
+        return min(t, 0) - 0.5 * self._straight * (1.0 - min(max(t / self._straight, 0.0), 1.0)) ** 2
 
     def done(self, now):
         """Return whether the ramp is at its end at `now`; before its start it is, too."""

@@ -17,7 +17,7 @@ def pass_commands(limit, rate, coupled, last, range_clamps, rate_clamps, command
     for i in range(command.shape[0]):
         if not math.isfinite(command[i]):
             return -1 - i
-    beyond, share = 0, 1.0
+    beyond, share = 0, math.inf
     for i in range(command.shape[0]):
         if not -limit[i] <= command[i] <= limit[i]:
             beyond += 1
@@ -31,7 +31,7 @@ def pass_commands(limit, rate, coupled, last, range_clamps, rate_clamps, command
             else:
                 command[i] = last[i] + math.copysign(step, command[i] - last[i])
     for i in range(command.shape[0]):
-        if coupled[i] and share < 1.0 and math.isfinite(last[i]):
+        if coupled[i] and math.isfinite(share) and math.isfinite(last[i]):
             command[i] = last[i] + share * (command[i] - last[i])
         last[i] = command[i]
     return beyond

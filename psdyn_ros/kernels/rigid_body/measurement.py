@@ -28,6 +28,16 @@ def actuator_states(m, position, rate):
             position[i], rate[i] = m.work[k]['q'], m.work[k]['qd']
 
 
+@kernel
+def measured_coordinates(modules, rows, measured, out):
+    """Do `coordinates_of_modules`."""
+    for k in range(modules.shape[0]):
+        status = coordinate_of_module(modules[k], rows[k], measured, out[:, k])
+        if status != OK:
+            return failure(status, k)
+    return OK
+
+
 @entry
 def coordinates_of_modules(modules, rows, measured, out):
     """Write position, rate and acceleration of modules from measured joints; the inverse of `joint_states`.
@@ -36,11 +46,14 @@ def coordinates_of_modules(modules, rows, measured, out):
     they are not measured.  out (4, n): the last row is the disagreement of redundant joints at the rod eye [m].
     Returns a status: the reason why module k is not determined.
     """
-    for k in range(modules.shape[0]):
-        status = coordinate_of_module(modules[k], rows[k], measured, out[:, k])
-        if status != OK:
-            return failure(status, k)
-    return OK
+    return measured_coordinates(modules, rows, measured, out)
+
+
+@entry
+def coordinates_of_samples(modules, rows, measured, out, statuses):
+    """Do `coordinates_of_modules` of N samples: measured (N, 3, m), out (N, 4, n); write the statuses (N,)."""
+    for i in range(measured.shape[0]):
+        statuses[i] = measured_coordinates(modules, rows, measured[i], out[i])
 
 
 @kernel

@@ -22,17 +22,17 @@ class TrajectoryAction:
     A goal that cannot be read is refused. One that does not pass its checks, which take some cycles, is aborted with
     the reason, and the motion in progress goes on, though its end is reported to nobody any more.
 
-    node    `rclpy.node.Node`
-    core    `ControlCore`
-    checks  `TrajectoryChecks`
-    action  module rclpy.action
-    kind    class of the action
+    node        `rclpy.node.Node`
+    core        `ControlCore`
+    validation  `TrajectoryValidation`
+    action      module rclpy.action
+    kind        class of the action
     """
 
-    def __init__(self, node, core, checks, action, kind):
-        self._node, self._core, self._checks, self._action, self._kind = node, core, checks, action, kind
+    def __init__(self, node, core, validation, action, kind):
+        self._node, self._core, self._validation, self._action, self._kind = node, core, validation, action, kind
         self._active = None             # _Running that the machine follows, or is being checked
-        self._published = 0                  # ns of the last feedback
+        self._published = 0             # ns of the last feedback
         self._server = action.ActionServer(
             node, kind, '~/follow_joint_trajectory', execute_callback=self._result, goal_callback=self._judge,
             handle_accepted_callback=self._begin, cancel_callback=self._cancel)
@@ -113,7 +113,7 @@ class TrajectoryAction:
             return
         self.preempt()
         running = self._active = _Running(handle, goal)
-        self._checks.begin(waypoints, start, running.checked)
+        self._validation.begin(waypoints, start, running.checked)
         if goal.ended:
             self._finish()
 

@@ -224,7 +224,7 @@ class DeferredLog:
     def flush(self):
         """Write the oldest line, or how many before it were lost; to be a chore."""
         if self.lost:
-            self._write('warn', f'{self.lost} lines of the log are lost: too many at once')
+            self._write('warning', f'{self.lost} lines of the log are lost: too many at once')
             self.lost = 0
         elif self._lines:
             self._write(*self._lines.popleft())

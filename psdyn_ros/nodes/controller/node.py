@@ -11,7 +11,8 @@ docs/reference/controller.md says what its states are, what it stops for, and ho
     ~/imu                       sensor_msgs/Imu            in   of the link `frame_id` that passive joints carry
     ~/emergency_stop     std_msgs/Bool                     in   true stops; so does its absence, where it is required
     ~/joint_commands     sensor_msgs/JointState            out  by name, stamped as the state they answer: effort or
-                                                                pressure in `effort`, velocity, valve in `position`
+                                                                pressure in `effort`, velocity in `velocity`, valve in
+                                                                `position`
     ~/commands           std_msgs/Float64MultiArray        out  the same in the order of the actuators, while heard
     ~/reference          trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
     ~/state              std_msgs/Float64MultiArray        out  `publishers.STATE` of that cycle
@@ -50,7 +51,7 @@ from .parameters import PARAMETERS, Gains
 from .publisher_monitor import PublisherMonitor
 from .publishers import ControllerDiagnostics, ControllerOutputs
 from .subscribers import ControllerInputs
-from .trajectory_validation import TrajectoryChecks
+from .trajectory_validation import TrajectoryValidation
 
 GRAPH_CHECK_PERIOD_S = 1.0          # between two checks of who else publishes
 MIN_GRAPH_CHECK_PERIOD_NS = SECOND // 20    # the same after a state that contradicts itself
@@ -72,7 +73,7 @@ class Controller:
         self._rejections = Rejections(node.get_logger().warning)
         self._diagnostics = ControllerDiagnostics(node)
         self._now = None                # function that gives ns on the clock of the stamps
-        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._validation = None
         self._measured = None           # the newest state that no cycle has taken
         self._last_step = 0             # ns of the last step of the core
         self._not_received = ''         # a note that nobody receives the commands, or ''
@@ -121,13 +122,13 @@ class Controller:
             core = self._core = assemble(setup.config, self._lines)
             self._gains = Gains(node, core.law)
             self._outputs = ControllerOutputs(node, machine.driven_machine, declaration)
-            self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._log)
+            self._validation = TrajectoryValidation(core, p.rate, self._refuse_trajectory, self._log)
             self._inputs = ControllerInputs(
                 node, setup, core, now=self._now, rejections=self._rejections, on_state=self._on_state,
                 on_trajectory=self._read_trajectory)
             modules = action_modules()
             if modules is not None:
-                self._action = TrajectoryAction(node, core, self._checks, *modules)
+                self._action = TrajectoryAction(node, core, self._validation, *modules)
             self._services = [node.create_service(SetBool, '~/enable', self._enable),
                               node.create_service(Trigger, '~/reset', self._reset)]
             self._publisher_monitors = (
@@ -172,7 +173,7 @@ class Controller:
             clock = self._core.inputs.at(now)
             self._rest_progress = clock, now
             self._rest_deadline = clock + self._setup.config.declaration.stop_time_ns + STOP_OVERTIME_NS
-            self._checks.forget()
+            self._validation.forget()
             self._core.deactivate(now)
 
     def may_end(self):
@@ -246,7 +247,7 @@ class Controller:
             self._gains.forget()
         parameters.undeclare(node, 'output.')
         self._services, self._action = [], None
-        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._validation = None
         self._measured = self._rest_deadline = None
         self._not_received = ''
 
@@ -338,7 +339,7 @@ class Controller:
             if request.data:
                 self._core.enable(now)
             else:
-                self._checks.forget()
+                self._validation.forget()
                 self._core.disable(now)
         except PsdynError as error:
             return self._answer(response, False, error)
@@ -361,7 +362,7 @@ class Controller:
     def _read_trajectory(self, reader):
         if self._action is not None:
             self._action.preempt()
-        self._checks.read(reader)
+        self._validation.read(reader)
 
     def _refuse_trajectory(self, error):
         unreachable = isinstance(error, UnreachableError)
@@ -403,8 +404,8 @@ class Controller:
             self._report()
 
     def _check_trajectory(self):
-        if self._checks.pending:
-            self._checks.advance(time.monotonic_ns())
+        if self._validation.pending:
+            self._validation.advance(time.monotonic_ns())
 
     def _collect_garbage(self):
         if self._core.states.state is State.STANDBY:

@@ -33,7 +33,7 @@ class ControllerOutputs:
 
     def __init__(self, node, machine, declaration):
         self._node = node
-        self._names, self._modes = declaration.actuators, declaration.interfaces
+        self._names, self._interfaces = declaration.actuators, declaration.interfaces
         # with a brake among the safe outputs an array, which cannot leave anything out, would release it
         self._ordered = BRAKE not in declaration.safe_kind
         self._commands = LabelledArrayWriter(self._names)
@@ -41,7 +41,7 @@ class ControllerOutputs:
         self._state = LabelledArrayWriter(('control',), STATE)
         self._statistics = LabelledArrayWriter(('control cycle',), STATISTICS)
         self._writers = {}              # which actuators have a command, as bytes -> `_CommandWriter`
-        self._whole = _CommandWriter(self._names, self._modes, np.ones(len(self._names), dtype=bool))
+        self._whole = _CommandWriter(self._names, self._interfaces, np.ones(len(self._names), dtype=bool))
         overrides = QoSOverridingOptions.with_default_policies()
         self._publishers = [
             node.create_publisher(JointState, '~/joint_commands', LATEST, qos_overriding_options=overrides),
@@ -78,7 +78,7 @@ class ControllerOutputs:
         key = given.tobytes()
         writer = self._writers.get(key)
         if writer is None:
-            writer = self._writers[key] = _CommandWriter(self._names, self._modes, given)
+            writer = self._writers[key] = _CommandWriter(self._names, self._interfaces, given)
         if writer.names:
             self._publish_joints(writer.fill(command, stamp))
         if self._ordered and given.all():
@@ -107,9 +107,9 @@ class ControllerOutputs:
 class _CommandWriter:
     """A JointState of the actuators that have a command, each in the field of its interface and NaN in others."""
 
-    def __init__(self, names, modes, given):
+    def __init__(self, names, interfaces, given):
         self.names = [name for name, has in zip(names, given) if has]
-        fields = np.array([FIELDS[mode][0] for mode, has in zip(modes, given) if has])
+        fields = np.array([FIELDS[interface][0] for interface, has in zip(interfaces, given) if has])
         if not self.names:
             return
         used = tuple(dict.fromkeys(fields.tolist()))

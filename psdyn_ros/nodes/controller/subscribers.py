@@ -39,7 +39,7 @@ class ControllerInputs:
     core        `ControlCore`
     now         function that gives ns on the clock of the stamps
     rejections  where rejected messages are counted
-    on_state    called with a `MeasuredState` and the ns at which it was received
+    on_state    called with a `MeasuredState` and the ns at which its conversion began
     on_trajectory  called with the `SerializedTrajectory` that came
     """
 

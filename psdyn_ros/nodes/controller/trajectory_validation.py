@@ -6,7 +6,7 @@ from ...model.errors import PsdynError
 SHARE = 0.2         # of a period that a slice may take
 
 
-class TrajectoryChecks:
+class TrajectoryValidation:
     """Reads and validates one trajectory at a time, and has the core execute it where it is valid.
 
     core    `ControlCore`

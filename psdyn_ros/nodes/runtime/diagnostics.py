@@ -19,14 +19,14 @@ def publisher(node):
 
 
 def log_function(node):
-    """Return a function of a severity, 'info', 'warn', 'warning' or 'error', and a text, which logs this."""
+    """Return a function of a severity, 'info', 'warning' or 'error', and a text, which logs this."""
     log = node.get_logger()
 
     def write(level, text):
         # rclpy wants one severity for each line of code that logs
         if level == 'error':
             log.error(text)
-        elif level in ('warn', 'warning'):
+        elif level == 'warning':
             log.warning(text)
         else:
             log.info(text)

@@ -44,7 +44,6 @@ class ManagedNode(LifecycleNode):
         self.lifecycle, self.refusal, self.configuring = UNCONFIGURED, '', False
         # whether there are any is a parameter itself, which is known only when the node is made
         super().__init__(name, start_parameter_services=False, **options)
-        self.parameter_service = None
         service = self._service_change_state
         self._change_state, service.callback = service.callback, self._on_change_state
         self._send, service.send_response = service.send_response, self._answer

@@ -18,7 +18,7 @@ MAX_FORCE = 1e7         # N or N m; beyond it is no wrench on a machine
 
 
 class PlantEnvironment:
-    """Subscribes to the ports of a plant.
+    """Subscribes to what acts on a plant from outside.
 
     ~/base_motion/twist, ~/base_motion/acceleration, ~/base_motion/imu where the base does not float, ~/tool_wrench, and
     for every cylinder ~/measured/<cylinder>, ~/measured_pressures/<cylinder>.  A base motion or wrench that stops

@@ -6,26 +6,21 @@ from operator import attrgetter
 import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from sensor_msgs.msg import FluidPressure
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...api.orientation import quaternion
 from ...model.units import ATMOSPHERE
-from ..messages.conversions import ns_to_stamp, view
+from ..messages.conversions import ReferenceWriter, ns_to_stamp, view
 
 
-class DynamicsWriter:
+class DynamicsWriter(ReferenceWriter):
     """A JointTrajectory of one point: motion of joints, and what their actuators do, at the time of its stamp.
 
     `position`, `velocity`, `acceleration`, `effort` are (n,) views of `message`; without effort the last is None.
     """
 
     def __init__(self, joints, effort=True):
-        count, point = len(joints), JointTrajectoryPoint()
-        self.position = view(point, 'positions', count)
-        self.velocity = view(point, 'velocities', count)
-        self.acceleration = view(point, 'accelerations', count)
-        self.effort = view(point, 'effort', count) if effort else None
-        self.message = JointTrajectory(joint_names=list(joints), points=[point])
+        super().__init__(joints)
+        self.effort = view(self.message.points[0], 'effort', len(joints)) if effort else None
 
     def stamp(self, ns):
         """The message with this stamp."""

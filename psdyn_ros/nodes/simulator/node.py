@@ -1,7 +1,8 @@
 """The node `simulator`: a machine under commands of its actuators and all that acts on it from outside.
 
     ~/joint_commands   sensor_msgs/JointState        in   by name, each in its command mode: effort [N, N m] or pressure
-                                                          [Pa] in `effort`, velocity [m/s], valve [-1, 1] in `position`
+                                                          [Pa] in `effort`, m/s in `velocity`, valve [-1, 1] in
+                                                          `position`
     ~/commands         std_msgs/Float64MultiArray    in   the same in the order of the actuators
     ~/valve_commands   sensor_msgs/JointState        in   with hydraulics: valve commands in `position`
     ~/base_motion/twist, acceleration, imu           in   TwistStamped, AccelStamped, Imu of the base, in its axes

@@ -22,7 +22,7 @@ class SensorBank:
     straight line between them.  Before its first sample the plant is taken to have stood still.  The noise of a channel
     depends on the seed and its name alone.
 
-    channels  names '<joint>.<position, velocity, effort, pressure_a or pressure_b>'
+    channels  names as of `channels_of`, such as 'lift_cylinder.pressure_a'
     settings  `SensorSettings`; None: all are exact
     period    s, of a step
     seed      whole number

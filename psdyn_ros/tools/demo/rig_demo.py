@@ -27,6 +27,7 @@ SHARE = 0.05            # of its range that a cylinder shall travel
 DROP = 3.5e6            # Pa across an open edge, as a rule
 MOST = 0.2              # spool
 SLACK = 100_000         # ns by which stamps of one instant may differ
+OTHER_SUPPLY = '; its cylinders share a pump of limited flow, and the rig has a supply of its own'
 COMMANDS, TRUTH = '/demo/joint_commands', '/simulator/ground_truth'
 
 
@@ -55,7 +56,8 @@ def run(setup, manipulator, output, cylinder, real_time, computer):
         'recordings': ', '.join(str(output / name) for name in ('whole', 'split')) + ' (MCAP)',
     }
     bounds = split.REAL_TIME if real_time else split.LOCK_STEP
-    result = split.compare(manipulator, cylinder, *recordings, setup.duration, bounds, facts)
+    but = OTHER_SUPPLY if math.isfinite(hydraulics.supply.max_flow) and len(hydraulics.cylinders) > 1 else ''
+    result = split.compare(manipulator, cylinder, *recordings, setup.duration, bounds, facts)._replace(but=but)
     return result, split.write_report(output, result)
 
 
@@ -77,9 +79,8 @@ class _Commands:
             opening = min(MOST, travel * c['area_a'] * math.pi / (flow * self._time))
             self._opening[i] = math.copysign(opening, middle - x)
             self._dead[i] = 0.0 if c['jump'] else max(c['overlap_up'], c['overlap_down'])
-        self.message = JointState(name=names, position=[0.0] * len(names), effort=[math.nan] * len(names))
         self._cylinders = np.isfinite(self._opening)
-        self.message.effort = np.where(self._cylinders, math.nan, 0.0).tolist()
+        self.message = JointState(name=names, effort=np.where(self._cylinders, math.nan, 0.0).tolist())
 
     def at(self, time):
         """The message for this time [s] since the beginning; neutral before and after."""

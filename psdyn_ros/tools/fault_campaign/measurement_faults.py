@@ -117,11 +117,6 @@ def _absurd_positions(bench):
     yield from during(_state(bench, lambda msg: _enormous(bench, msg)))
 
 
-def _moves(bench, factor):
-    """Whether the reference of some coordinate is faster than freeze_speed times a factor."""
-    return np.abs(bench.law.desired[1]).max() > factor * bench.declaration.plausibility.freeze_speed
-
-
 @injection('state_frozen', states=(RUN,), lies=True, after=After.ONCE)
 def _one_position_frozen(bench):
     """Comes back slowly: after a step of a position enabling is rightly refused."""

@@ -110,7 +110,7 @@ def _require_no_stop(operator):
 
 def stop(operator):
     """Stop the machine and wait until it stands by; return a sentence, RefusedError where it does not come to that."""
-    operator.enable(False)
+    operator.disable()
     if not operator.until(lambda: operator.state in (State.STANDBY, State.SAFE)):
         raise RefusedError(f'{operator.controller} did not come to rest within {operator.timeout:g} s: '
                            f'{operator.report()}')

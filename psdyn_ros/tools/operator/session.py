@@ -1,6 +1,7 @@
 """A node of an operator beside a controller and a simulator: services, what both report, and who is there at all."""
 
 import importlib
+import math
 import os
 import time
 from contextlib import contextmanager, suppress
@@ -23,7 +24,8 @@ from ..demo.session import own_node
 TURN = 0.05             # s that is waited for a message at a time
 FOUND = 0.1             # s after which a service that is ready knows its client, too
 UNKNOWN = '_UNKNOWN_'   # in the name that DDS gives the node of a publisher until it has heard of the node
-RETRY = 0.2             # s between two requests for activation
+ANSWER = 5.0            # s after which it is asked again: what nodes send while they find each other may be lost
+RETRY = 0.2             # s between two requests for activation, or to be enabled
 LIFECYCLE = 'get_state'     # service that every managed node offers
 REPORT = 2.5            # s in which a node reports its diagnostics at least twice at the default report_rate
 TRANSITIONS = {UNCONFIGURED: ('configure', Transition.TRANSITION_CONFIGURE),
@@ -82,23 +84,33 @@ class Operator:
 
     # services of the controller
 
-    def call(self, kind, service, request, seconds=None):
-        """Return the response of a service of the controller; OperatorError where there is none."""
+    def call(self, kind, service, request, seconds=None, again=False):
+        """Return the response of a service of the controller; OperatorError where there is none.
+
+        again  whether the request may be made again and again, as one that is harmless however often it is served
+        """
         client = self.node.create_client(kind, f'{self.controller}/{service}')
+        seconds = self.timeout if seconds is None else seconds
+        tries = math.ceil(seconds / ANSWER) if again else 1
+        patience, futures = seconds / tries, []
         try:
             if not self.until(client.service_is_ready):
                 raise OperatorError(self.absence(service))
             self.until(lambda: False, FOUND)
-            future = client.call_async(request)
-            if not self.until(future.done, seconds):
-                raise OperatorError(f'{self.controller}/{service} did not answer within {seconds or self.timeout:g} s')
-            return future.result()
+            for _ in range(tries):
+                futures.append(client.call_async(request))
+                if done := self.until(lambda: [one for one in futures if one.done()], patience):
+                    if done[0] is not futures[0]:
+                        self.node.get_logger().warning(f'{self.controller}/{service}: an answer was lost')
+                    return done[0].result()
+            raise OperatorError(f'{self.controller}/{service} did not answer within {seconds:g} s; the controller '
+                                f'reports: {self.report() or "nothing"}')
         finally:
             self.node.destroy_client(client)
 
     def lifecycle(self):
         """Return the lifecycle state of the controller, such as 'active'."""
-        return self.call(GetState, LIFECYCLE, GetState.Request()).current_state.label
+        return self.call(GetState, LIFECYCLE, GetState.Request(), again=True).current_state.label
 
     def activate(self):
         """Configure and activate the controller where nobody has; yield a sentence for each step.
@@ -118,9 +130,18 @@ class Operator:
         if state != ACTIVE:
             raise OperatorError(f'{self.controller} is {state}; expected {ACTIVE}')
 
-    def enable(self, enabled):
-        """Enable or disable the controller; return its message, RefusedError where it refuses."""
-        return self._accepted(self.call(SetBool, 'enable', SetBool.Request(data=enabled)))
+    def enable(self, seconds=0.0):
+        """Enable the controller; return its message, RefusedError where it still refuses after so many seconds."""
+        deadline = time.monotonic() + seconds
+        while not (response := self.call(SetBool, 'enable', SetBool.Request(data=True))).success:
+            if time.monotonic() >= deadline:
+                break
+            self.until(lambda: False, RETRY)
+        return self._accepted(response)
+
+    def disable(self):
+        """Disable the controller, which stops its machine; return its message, RefusedError where it refuses."""
+        return self._accepted(self.call(SetBool, 'enable', SetBool.Request(data=False), again=True))
 
     def reset(self):
         """Let the controller forget faults that are gone; return its message, RefusedError where it refuses."""

@@ -27,8 +27,7 @@ from ...validation.report import page
 from ..demo.machine_run import Encoders, MachineRun, controller_parameters, declaration
 from ..demo.recorder import Recorder
 from ..demo.session import DemoError, graph, stop, terminable
-from ..studies.loaded_crane import RANGES, SPEEDS
-from ..studies.random_moves import random_moves
+from ..studies.loaded_crane import RANGES, SPEEDS, random_moves
 from .cases import (
     CASES,
     DURATION,

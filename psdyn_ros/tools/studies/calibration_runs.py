@@ -24,8 +24,7 @@ from ...validation.bags.bulk_decoder import type_store
 from ...validation.bags.recording import write_bag
 from ...validation.bags.row_bag import Template, joint_states, labelled_array
 from ...validation.bags.simulated_bag import STATES, TELEMETRY
-from .loaded_crane import COM, PAYLOAD, RANGES, SPEEDS, payload_urdf, tilted_urdf
-from .random_moves import random_moves
+from .loaded_crane import COM, PAYLOAD, RANGES, SPEEDS, payload_urdf, random_moves, tilted_urdf
 from .second_plant import SecondPlant, Sensors
 from .tracking_runs import PERIOD, assembled_law
 

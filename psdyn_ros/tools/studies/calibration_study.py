@@ -8,7 +8,6 @@ missed. Bags come in random order, so that a run that is ended early has some of
 goes on where it ended.
 """
 
-import argparse
 import hashlib
 import math
 import pickle
@@ -25,6 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ...model.text_file import read_text
+from ...nodes.runtime.realtime import one_thread_for_algebra
 from ...validation.identify import identify_bag
 from ...validation.metrics import FAIL
 from ...validation.metrics.comparison import SAME, compare, worst
@@ -45,6 +45,7 @@ from .calibration_runs import (
     run_motion,
     write,
 )
+from .study_command import finish, study_parser
 
 MOTIONS, SEEDS = 20, 10
 SECONDS, LONG = 30.0, 50.0      # of a bag, and of one that is identified
@@ -222,7 +223,7 @@ def compute(tasks, keep, processes=2, progress=True, seconds=math.inf):
     order = random.Random(0).sample(range(len(jobs)), len(jobs))
     results = Path(keep) / f'results_{source_digest()}'
     results.mkdir(exist_ok=True)
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(processes, initializer=one_thread_for_algebra) as pool:
         options = {'file': sys.stderr, 'disable': not progress, 'unit': 'bag'}
         list(tqdm(pool.map(motion_of, [keep] * len(motions), motions), total=len(motions), desc='motions', **options))
         done = pool.map(_kept, (jobs[k] for k in order), repeat(keep), repeat(results), repeat(end))
@@ -351,15 +352,11 @@ def _likely(of, share):
 
 def main(args=None):
     """Run the study; returns the exit code."""
-    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.calibration_study',
-                                     description=__doc__.split('\n')[0])
-    parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
+    parser = study_parser('calibration_study', __doc__, 'one motion, one seed, some layouts and causes')
     parser.add_argument('--motions', type=int, default=MOTIONS, help='of the plant (default: %(default)s)')
     parser.add_argument('--seeds', type=int, default=SEEDS, help='of noise of healthy bags (default: %(default)s)')
     parser.add_argument('--first', type=int, default=0,
                         help='number of the first motion, and of the first draw of noise (default: %(default)s)')
-    parser.add_argument('--short', action='store_true', help='one motion, one seed, some layouts and causes')
-    parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
     parser.add_argument('--keep', metavar='DIR', help='folder in which motions and results are kept, and found again')
     parser.add_argument('--minutes', type=float, default=math.inf,
                         help='after which no bag is begun any more (default: no end)')
@@ -381,12 +378,9 @@ def main(args=None):
     draw_delays(folder / 'images' / 'calibration_delays.png', [one for one in results.outcomes if one.delays
                                                               and one.task.case == HEALTHY])
     text = page(tables, results)
-    (folder / 'calibration.md').write_text(text, encoding='utf-8')
-    print(text)
-    missed = [(title, row) for title, rows in tables.items() for row in rows if row.missed]
-    for title, row in missed:
-        print(f'MISSED: {title}: {row.what}: {row.count} of {row.of}, expected {row.bound}', file=sys.stderr)
-    return int(bool(missed))
+    return finish(folder, 'calibration.md', text, [
+        f'{title}: {row.what}: {row.count} of {row.of}, expected {row.bound}'
+        for title, rows in tables.items() for row in rows if row.missed])
 
 
 if __name__ == '__main__':

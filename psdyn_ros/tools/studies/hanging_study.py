@@ -5,20 +5,18 @@
 writes DIR/hanging.md and prints it; exit code 1 where a bound is missed.
 """
 
-import argparse
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from ...control.laws.passive_states import ESTIMATED, MEASURED, RESTING
 from ...control.reference.swing_shaper import EI, NONE, ZVD
 from . import PAGES
 from .hanging_runs import LATER, PENDULUMS, RELEASED, RIGHT, Case, Pendulum, run
+from .study_command import finish, run_table, study_parser
 from .tracking_runs import CORNERS
 
 # m, rad of slew, lift, tilt, telescope, and s that they take
@@ -71,20 +69,8 @@ def _released(short, source):
             ('released, pendulums', source): [replace(one, pendulum=wrong) for one in exact for wrong in pendulums]}
 
 
-def compute(table, processes=2, progress=True):
-    """{(what, source): [Outcome]} of the table of `cases`."""
-    flat = [(key, case) for key, row in table.items() for case in row]
-    results = {key: [] for key in table}
-    with ProcessPoolExecutor(processes) as pool:
-        outcomes = pool.map(run, [case for _, case in flat])
-        for (key, _), outcome in tqdm(zip(flat, outcomes), total=len(flat), file=sys.stderr, disable=not progress,
-                                      desc='hanging load', unit='run'):
-            results[key].append(outcome)
-    return results
-
-
 def judged(results):
-    """[Judged] of what `compute` gave, worst over the cases of a row."""
+    """[Judged] of what `run_table` gave, worst over the cases of a row."""
     rows = []
     for (what, source), found in results.items():
         sound = all(one.sound for one in found)
@@ -127,23 +113,13 @@ def page(rows, count):
 
 def main(args=None):
     """Run the study; returns the exit code."""
-    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.hanging_study',
-                                     description=__doc__.split('\n')[0])
-    parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
-    parser.add_argument('--short', action='store_true', help='one move, one corner')
-    parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
-    options = parser.parse_args(args)
+    options = study_parser('hanging_study', __doc__, 'one move, one corner').parse_args(args)
     table = cases(options.short)
-    rows = judged(compute(table, options.processes))
+    rows = judged(run_table(run, table, options.processes, 'hanging load'))
     folder = Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
     text = page(rows, sum(map(len, table.values())))
-    (folder / 'hanging.md').write_text(text, encoding='utf-8')
-    print(text)
-    missed = [row for row in rows if not row.met]
-    for row in missed:
-        print(f'MISSED: {row.what}, {row.source}', file=sys.stderr)
-    return int(bool(missed))
+    return finish(folder, 'hanging.md', text, [f'{row.what}, {row.source}' for row in rows if not row.met])
 
 
 if __name__ == '__main__':

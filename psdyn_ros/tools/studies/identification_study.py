@@ -8,7 +8,6 @@ bound is missed.  --bags: folders of `psdyn record-demo`, whose healthy recordin
 model that lacks the payload.
 """
 
-import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -25,6 +24,7 @@ from ...validation.identification.identified import SPEEDS
 from ...validation.identify import identify, identify_bag
 from .identification_page import draw, page
 from .identification_runs import CARRIER, COM, MASS, Sensors, crane_blocks, friction_truth, measured, record
+from .study_command import finish, study_parser
 from .tracking_runs import CRANE, CYLINDERS, crane, oil
 
 MOTIONS = tuple(range(1, 5))        # seeds
@@ -173,11 +173,7 @@ def over_topics(folder):
 
 def main(args=None):
     """Run the study; returns the exit code."""
-    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.identification_study',
-                                     description=__doc__.split('\n')[0])
-    parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
-    parser.add_argument('--short', action='store_true', help='one motion, two draws')
-    parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
+    parser = study_parser('identification_study', __doc__, 'one motion, two draws')
     parser.add_argument('--bags', nargs='+', default=[], metavar='DIR', help='folders of record-demo')
     options = parser.parse_args(args)
     motions, draws = (MOTIONS[:1], 2) if options.short else (MOTIONS, DRAWS)
@@ -187,12 +183,7 @@ def main(args=None):
     (folder / 'images').mkdir(parents=True, exist_ok=True)
     draw(folder / 'images' / 'identification_study.png', results, CONDITIONS)
     text = page(rows, len(motions), draws, 'images/identification_study.png', list(map(over_topics, options.bags)))
-    (folder / 'identification.md').write_text(text, encoding='utf-8')
-    print(text)
-    missed = [row for row in rows if not row.met]
-    for row in missed:
-        print(f'MISSED: {row.condition}: {row.what}', file=sys.stderr)
-    return int(bool(missed))
+    return finish(folder, 'identification.md', text, [f'{row.condition}: {row.what}' for row in rows if not row.met])
 
 
 if __name__ == '__main__':

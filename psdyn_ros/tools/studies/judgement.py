@@ -221,7 +221,7 @@ def retargeted(law, rate):
     return f'{verdict(loop, FAULT_S)}, {refused} targets refused'
 
 
-def held(law, stiction, seconds=20.0, approach=True):
+def held(law, stiction, seconds=20.0):
     """Return a row of holding still after a move, with so much stiction [N]."""
     loop = closed_loop(law, stiction=dict.fromkeys(NAMES[1:], stiction))
     loop.send(point_to_point(3.0, (0.1, 0.05, -0.05, 0.1)))

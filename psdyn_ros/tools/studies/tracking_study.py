@@ -6,16 +6,14 @@ writes DIR/tracking.md and DIR/images/tracking_study.png, and prints the same ta
 missed.
 """
 
-import argparse
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
+from .study_command import finish, run_table, study_parser
 from .tracking_page import draw, page
 from .tracking_runs import CORNERS, PID, REFERENCES, TORQUE, Case, load_share, rms, run, swing
 
@@ -74,20 +72,8 @@ def result_of(case):
     return Result(errors, rms(errors), np.abs(errors).max(axis=0), swing(errors))
 
 
-def compute(table, processes=2, progress=True):
-    """{(reference, what): [Result]} of the table of `cases`."""
-    flat = [(key, case) for key, row in table.items() for case in row]
-    results = {key: [] for key in table}
-    with ProcessPoolExecutor(processes) as pool:
-        outcomes = pool.map(result_of, [case for _, case in flat])
-        for (key, _), outcome in tqdm(zip(flat, outcomes), total=len(flat), file=sys.stderr, disable=not progress,
-                                      desc='tracking', unit='run'):
-            results[key].append(outcome)
-    return results
-
-
 def judged(results):
-    """[Judged] of what `compute` gave, worst over the cases of a row."""
+    """[Judged] of what `run_table` gave, worst over the cases of a row."""
     rows = []
     for name in dict.fromkeys(name for name, _ in results):
         got = {what: found for (other, what), found in results.items() if other == name}
@@ -123,17 +109,12 @@ def _worst(found, what):
 
 def main(args=None):
     """Run the study; returns the exit code."""
-    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.tracking_study',
-                                     description=__doc__.split('\n')[0])
-    parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
-    parser.add_argument('--short', action='store_true', help='the last reference, one corner')
-    parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
-    options = parser.parse_args(args)
+    options = study_parser('tracking_study', __doc__, 'the last reference, one corner').parse_args(args)
     references, corners = tuple(REFERENCES), CORNERS
     if options.short:
         references, corners = references[-1:], CORNERS[5:6]
     table = cases(references, corners)
-    results = compute(table, options.processes)
+    results = run_table(result_of, table, options.processes, 'tracking')
     rows = judged(results)
     folder = Path(options.output)
     (folder / 'images').mkdir(parents=True, exist_ok=True)
@@ -144,12 +125,7 @@ def main(args=None):
           for law, what in ((TORQUE, 'corners'), (PID, 'PID corners'))})
     shares = {name: load_share(REFERENCES[name]()) for name in references}
     text = page(rows, shares, sum(map(len, table.values())), 'images/tracking_study.png')
-    (folder / 'tracking.md').write_text(text, encoding='utf-8')
-    print(text)
-    missed = [row for row in rows if not row.met]
-    for row in missed:
-        print(f'MISSED: {row.reference}: {row.what}', file=sys.stderr)
-    return int(bool(missed))
+    return finish(folder, 'tracking.md', text, [f'{row.reference}: {row.what}' for row in rows if not row.met])
 
 
 if __name__ == '__main__':

@@ -129,6 +129,8 @@ def scan(file):
                 found.channel(record)
             elif isinstance(record, records.DataEnd):
                 found.ended = True
+            elif isinstance(record, records.Statistics):
+                found.written = record.message_count
             good = stream.position
     except CRCValidationError as error:
         reason = f'a wrong checksum ({shorten(str(error))})'
@@ -147,6 +149,7 @@ class _Found:
     def __init__(self):
         self.channels, self.spans = {}, []
         self.ended = False
+        self.written = 0           # messages, by the statistics of the file
         self._schemas = {}
         self._plain = None          # [first byte, end, start, end, counts] of the records outside of chunks
         self._damaged = []          # (bytes, why) of chunks and records
@@ -237,5 +240,8 @@ class _Found:
             amount += sum(count for count, _ in self._damaged)
             said.append(f'{len(self._damaged)} of its chunks or large records cannot be used, the first for '
                         f'{self._damaged[0][1]}')
+        there = sum(sum(span.counts.values()) for span in self.spans)
+        if self.written > there and not said:
+            said.append(f'{self.written} messages were written, and {there} are there')
         return Lost(amount, None, '; '.join(said)) if said else None
 

@@ -2,8 +2,8 @@
 
 The efforts that a motion needs follow from the states by the model; a topic of pressures or efforts that is late by tau
 gives them shifted.  So tau is the shift at which the model explains what was measured best.  What the model may have
-wrong - payload, friction, offsets and drift of sensors, a tilted base - is fitted along with it, freely for each
-actuator, since an error of friction looks like a delay where a machine moves slowly.
+wrong - payload, friction, one area of a cylinder, offsets and drift of sensors, a tilted base - is fitted along with
+it, freely for each actuator, since an error of friction looks like a delay where a machine moves slowly.
 
 Only a part of the recording is read, up to where there was enough motion; what is kept of it does not grow.
 """
@@ -21,7 +21,7 @@ from ..metrics.metrics import known_numbers
 from ..metrics.prediction import Predictor
 from ..signals.blocks import blocks
 from ..signals.filters import SavitzkyGolay, merged_rates
-from .corrections import OFFSET, PAYLOAD, TILT, TIME, Corrections
+from .corrections import GAIN_B, OFFSET, PAYLOAD, TILT, TIME, Corrections
 from .delay_equations import Normal, Sums
 from .whitening import Whitening
 
@@ -47,6 +47,7 @@ DRIFT_SIGNS = 1.75          # likewise for a drift, of which nothing is taken of
 RIVAL = 1.05                # residual at the next best shift / at the best, both mean square, for one to be certain
 APART = 0.06                # s from the best at which another is no longer the same
 NEGLIGIBLE = 1e-9           # of the largest singular value
+LEAST_OWN = 0.2             # of what one area beside the other does, that does not follow the force
 DIFFERENT = 2e-3            # s by which a topic of a group must differ from it, to have a delay of its own
 FLOOR = 5e-5                # s, half the width of an interval without noise: what friction of the model lacks
 TURNING_FLOOR = 2e-3        # s, likewise, where reversals count: seals give way before they slide
@@ -60,7 +61,7 @@ class TopicDelay:
     low, high    between which it lies with 95 % confidence, by how stretches of the recording agree
     correlation  of what was measured and what the model explains of it at that delay
     stretches    of 2 s that it was found from
-    certain      whether it is known well enough to be judged, be it that there is none
+    certain      whether it is known, be it that there is none
     taken        s that were taken off: `seconds` where it is certain and worth it, else 0
     reason       why nothing was taken off; '' where something was
     drift        s/s by which it grows, about the middle of what was looked at: clocks run apart; NaN where unknown
@@ -162,7 +163,7 @@ class _Piece:
     t        (n,) s
     number   (n,) of the stretch
     target   (n,) effort that the model needs
-    columns  (n, k) of what may be wrong
+    columns  (n, k) of what may be wrong, areas the last
     signals  {topic: function of t and order of the derivative}: what it contributes to the measured effort
     """
 
@@ -227,9 +228,12 @@ class _Evidence:
                     signals = {topic: CubicSpline(block.t[whole], self._smooth(values)[whole])
                                for topic, values in parts.items()}
                 used, own = rows[chosen], columns[chosen, axis]
+                target = prediction.effort_id[used, axis]
+                # one area beside the other: A + B, with A by the model, since its own noise would hold delays at none
+                areas = (target - 2.0 * own[:, GAIN_B]) * self._corrections.by_pressure[axis]
                 wrong = np.column_stack((own[:, OFFSET], own[:, TIME], own[:, PAYLOAD], own[:, TILT],
-                                         prediction.friction[used, axis], prediction.v[used, axis]))
-                pieces[axis].append(_Piece(prediction.t[used], prediction.effort_id[used, axis], wrong, signals))
+                                         prediction.friction[used, axis], prediction.v[used, axis], areas))
+                pieces[axis].append(_Piece(prediction.t[used], target, wrong, signals))
 
     def _smooth(self, values):
         """(N,) filtered, gaps bridged."""
@@ -278,7 +282,12 @@ class _Fit:
     def __init__(self, pieces, whiten=None):
         self._pieces, self._whiten = pieces, whiten or (lambda values: values)
         self.topics = tuple(dict.fromkeys(topic for piece in pieces for topic in piece.signals))
-        columns = self._whiten(np.vstack([piece.columns for piece in pieces]))
+        columns = np.vstack([piece.columns for piece in pieces])
+        # a pressure that follows the force would explain any delay
+        effort = np.column_stack((np.ones(len(columns)), self.measured({})))
+        own = columns[:, -1] - effort @ np.linalg.lstsq(effort, columns[:, -1])[0]
+        columns[:, -1] *= own.std() >= LEAST_OWN * columns[:, -1].std()
+        columns = self._whiten(columns)
         scale = np.linalg.norm(columns, axis=0)
         u, s, _ = np.linalg.svd(columns[:, scale > 0.0] / scale[scale > 0.0], full_matrices=False)
         self._basis = u[:, s > NEGLIGIBLE * s[0]]
@@ -359,14 +368,14 @@ class _Search:
             left = sum(float(np.sum(fit.left(at) ** 2)) / max(fit.varied(at), 1e-300) for fit in concerned)
             correlation = math.sqrt(max(1.0 - left / len(concerned), 0.0))
             seconds, width = at[topic], widths[topic]
-            doubt, known = _doubt(width, correlation, stretches, _rival(*profiles[topic], seconds))
-            if not known:
+            doubt = _doubt(width, correlation, stretches, _rival(*profiles[topic], seconds))
+            if doubt:
                 out[topic] = TopicDelay(math.nan, math.nan, math.nan, correlation, stretches, False, 0.0, doubt)
                 continue
             nothing = abs(seconds) <= max(SIGNS * width, LEAST * period)
-            reason = doubt or ('it may as well be none' if nothing else '')
-            out[topic] = TopicDelay(seconds, seconds - width, seconds + width, correlation, stretches, not doubt,
-                                    0.0 if reason else seconds, reason, *drifts[topic])
+            reason = 'it may as well be none' if nothing else ''
+            out[topic] = TopicDelay(seconds, seconds - width, seconds + width, correlation, stretches, True,
+                                    0.0 if nothing else seconds, reason, *drifts[topic])
         return out
 
     def _coarse(self):
@@ -477,13 +486,13 @@ def _rival(shifts, cost, at):
 
 
 def _doubt(width, correlation, stretches, rival):
-    """(Why a delay is not certain, '' where it is; whether its interval says anything)."""
+    """Why a delay is not certain, '' where it is; then its interval says nothing either."""
     if correlation < LEAST_CORRELATION:
-        return f'the model explains too little of what was measured (correlation {correlation:.2f})', False
+        return f'the model explains too little of what was measured (correlation {correlation:.2f})'
     if rival < RIVAL:
-        return 'another delay would explain as much', False
+        return 'another delay would explain as much'
     if stretches < FEWEST:
-        return f'there are {stretches} stretches of {STRETCH:g} s with motion; {FEWEST} are needed', True
+        return f'there are {stretches} stretches of {STRETCH:g} s with motion; {FEWEST} are needed'
     if not width <= SURE:
-        return f'it is not certain to {1e3 * SURE:g} ms', True
-    return '', True
+        return f'it is not certain to {1e3 * SURE:g} ms'
+    return ''

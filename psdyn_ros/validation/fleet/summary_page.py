@@ -14,11 +14,10 @@ from matplotlib.figure import Figure
 
 from ...model.errors import shorten
 from ..metrics import INVALID, PASS
-from ..metrics.metrics import FIGURES
+from ..metrics.metrics import FIGURES, plain
 from ..metrics.verdict import Check
 from ..report.figure_style import BLACK, BLUE, DPI, VERMILLION
 from ..report.page import Head, as_text, write_page
-from ..report.validation_tables import plain
 from .outcomes import KINDS, PAGES, counts, excess, kind_of, worst_check
 
 VERSION = 1                 # of the layout of summary.json

@@ -97,12 +97,10 @@ def _random_rows(regressor, rng):
 class BaseUnknowns:
     """Unknowns of the estimator in which the columns of links are those of base parameters, with no belief about them.
 
-    structure  `BaseStructure`
-    base       (P,) values of all columns where nothing is known
-    scale      (P,) standard deviation of each, zero of columns that do not stand for a combination
+    base   (P,) values of all columns where nothing is known
+    scale  (P,) standard deviation of each, zero of columns that do not stand for a combination
     """
 
-    structure: BaseStructure
     base: np.ndarray
     scale: np.ndarray
 
@@ -126,4 +124,4 @@ def base_unknowns(structure, unknown, usual):
     scale = unknown.scale.copy()
     scale[:count] = 0.0
     scale[structure.independent] = 100.0 * usual / structure.norms
-    return BaseUnknowns(structure, unknown.base, scale)
+    return BaseUnknowns(unknown.base, scale)

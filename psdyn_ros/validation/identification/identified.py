@@ -6,6 +6,7 @@ import numpy as np
 from ...api.manipulator import combine
 from ...model.mechanism.description import Inertial
 from ..metrics import PARTIAL_PASS
+from ..metrics.metrics import plain
 from .physical_inertia import declared_body, is_physical
 
 SPEEDS = (0.03, 0.065, 0.1)     # m/s or rad/s at which friction is stated
@@ -325,19 +326,6 @@ class Identification:
 
     def as_dict(self):
         """For JSON."""
-        def plain(value):
-            if isinstance(value, dict):
-                return {key: plain(one) for key, one in value.items()}
-            if isinstance(value, (list, tuple)):
-                return [plain(one) for one in value]
-            if isinstance(value, np.ndarray):
-                return plain(value.tolist())
-            if isinstance(value, np.generic):
-                return plain(value.item())
-            if isinstance(value, float) and not np.isfinite(value):
-                return None
-            return value
-
         out = plain(asdict(self))
         del out['held_out']['trace']
         out['verdict'], out['passed'] = self.held_out.text, self.held_out.passed

@@ -13,7 +13,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Delay:
+class CorrelationDelay:
     """What a cross-correlation says.
 
     seconds      by which the second signal is later; NaN where the two have too little in common
@@ -61,20 +61,21 @@ class DelayEstimator:
         self._count += len(inner)
 
     def delay(self):
-        """The `Delay` over all pieces so far."""
+        """The `CorrelationDelay` over all pieces so far."""
         if not self._count:
-            return Delay(np.nan, 0.0)
+            return CorrelationDelay(np.nan, 0.0)
         power_a = self._a[1] - self._a[0] ** 2 / self._count
         power_b = self._b[1] - self._b[0] ** 2 / self._count
         power = power_a * power_b
         # sums of squares of what is constant leave rounding errors
         if not power_a > ROUNDING * self._a[1] or not (power_b > ROUNDING * self._b[1]).all():
-            return Delay(np.nan, 0.0)
+            return CorrelationDelay(np.nan, 0.0)
         shape = (self._b[2] - self._a[0] * self._b[0] / self._count) / np.sqrt(power)
         peak = int(np.argmax(shape))
         if shape[peak] < LEAST_CORRELATION or peak in (0, len(shape) - 1):
-            return Delay(np.nan, float(shape[peak]))
-        return Delay((peak + _vertex(1.0 - shape ** 2, peak) - self._lags) * self._period, float(shape[peak]))
+            return CorrelationDelay(np.nan, float(shape[peak]))
+        lag = peak + _vertex(1.0 - shape ** 2, peak) - self._lags
+        return CorrelationDelay(lag * self._period, float(shape[peak]))
 
 
 def _windows(signal, size):

@@ -34,7 +34,7 @@ class Bins:
         return self._columns[-1]
 
     def place(self, t, period):
-        """Return the bins (n,) of ascending instants [s]; makes room for them.  period: s between them."""
+        """Return the bins (n,) of ascending instants [s]; makes room for them.  period: s, for `Window`."""
         while t[-1] / self.width >= MAX_BINS:
             self._halve()
         bins = np.maximum((t / self.width).astype(np.int64), 0)

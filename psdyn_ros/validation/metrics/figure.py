@@ -30,6 +30,9 @@ class Figure:
     change     smallest change between recordings that counts, of the range or in SI; None: it is not compared
     compared   its name there, where it is not a share of the range
     statistic  function of totals (..., 2) of `sums`; None: changes follow from the intervals of `value`
+    metrics    `ErrorSums` of which it is a figure
+
+    What it is `about` is an index of an actuator, or a name: `abouts` lists them.
     """
 
     name = unit = column = compared = ''

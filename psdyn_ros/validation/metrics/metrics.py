@@ -57,10 +57,20 @@ class Metrics:
         return known_numbers(self)
 
 
+def plain(value):
+    """A value as JSON can hold it: NaN and infinities are None."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def known_numbers(record):
     """Return the fields of a dataclass as JSON takes them: None where a number is not known."""
-    return {name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(record).items()}
+    return plain(asdict(record))
 
 
 class ErrorSums:
@@ -249,7 +259,7 @@ class MetricsAccumulator(ErrorSums):
         self.spectrum.add(prediction)
 
     def delay(self, actuator):
-        """The `Delay` by which the measured effort of an actuator is later than the predicted one."""
+        """The `CorrelationDelay` by which the measured effort of an actuator is later than the predicted one."""
         return self._correlations[actuator].delay() if self._correlations else None
 
     def per_bin(self, kind, channel):

@@ -30,7 +30,8 @@ class Prediction:
     effort     (N, actuators) measured; NaN where unknown
     effort_rate  (N, actuators) its derivative
     effort_id  (N, actuators) inverse dynamics with friction
-    effort_near  (N, actuators) the same; where friction is undetermined, with as much of what it may be as was measured
+    effort_near  (N, actuators) the same, with as much of what the model leaves open as was measured: of friction where
+               that is undetermined, and of what redundant actuators do against each other
     effort_id_frictionless  (N, actuators)
     xdd_fd     (N, dof) forward dynamics under the measured efforts; unknown ones, and those near a stop, are taken to
                be those that the motion needs, and where none is left it is NaN
@@ -148,10 +149,12 @@ class Predictor:
         # of positions as recorded: the filter hides a short hit of a stop
         regime = self._regimes(block.x, self._actuator_motion(block.x, xd)[1], v, block.period)
         undetermined, level = self._undetermined(v, positions)
-        nearest = np.clip(effort - bare, -level, level)
-        nearest = bare + np.where(undetermined & np.isfinite(nearest), nearest, friction)
+        internal = internal_efforts(self.manipulator, x, effort - bare - friction)
+        own = effort - internal
+        nearest = np.clip(own - bare, -level, level)
+        nearest = bare + internal + np.where(undetermined & np.isfinite(nearest), nearest, friction)
         with np.errstate(invalid='ignore'):     # unknown efforts
-            held = undetermined & (np.abs(effort - bare) <= level)
+            held = undetermined & (np.abs(own - bare) <= level)
         known = np.isfinite(effort) & (regime != NEAR_STOP)
         driving = np.where(known, effort, bare + friction) - friction
         xdd_fd = self.mechanism.forward_dynamics(x, xd, driving)
@@ -245,9 +248,16 @@ def driven_efforts(manipulator, x, xd, xdd, base=None):
     return (np.linalg.pinv(np.swapaxes(manipulator.actuator_map(x), -1, -2)) @ f[..., None])[..., 0]
 
 
-def predict(block, manipulator, hydraulics=None, filter=None):
-    """Return the `Prediction` of one `Block`, None where there is none; for many of them make a `Predictor`."""
-    return Predictor(manipulator, hydraulics, filter).predict(block)
+def internal_efforts(manipulator, x, efforts):
+    """Return the part (N, actuators) of efforts that does nothing to the coordinates, and that no motion tells.
+
+    It is in the null space of A' (Wang et al., torques of least norm); zero where efforts are unknown, NaN.
+    """
+    if manipulator.underactuated or len(manipulator.actuators) <= manipulator.dof:
+        return np.zeros_like(efforts)
+    known = np.isfinite(efforts)
+    A, efforts = np.where(known[..., None], manipulator.actuator_map(x), 0.0), np.where(known, efforts, 0.0)
+    return efforts - (A @ (np.linalg.pinv(A) @ efforts[..., None]))[..., 0]
 
 
 def sliding_friction(axes, v):

@@ -80,13 +80,11 @@ class RunningMetrics(ErrorSums):
 
     def pairs(self, prediction):
         """See `ErrorSums`: the effort, and the same with friction that holds it."""
-        measured, predicted = prediction.effort, prediction.effort_id
-        regime, e = prediction.regime.astype(np.int64), prediction.effort - prediction.effort_id
-        yield measured, predicted, regime
-        stands = np.abs(prediction.v) < self._still
-        held = np.clip(e, -self._friction, self._friction)
-        yield measured, np.where(prediction.undetermined, prediction.effort_near,
-                                 predicted + np.where(stands, held, 0.0)), regime
+        measured, near, regime = prediction.effort, prediction.effort_near, prediction.regime.astype(np.int64)
+        yield measured, prediction.effort_id, regime
+        stands = (np.abs(prediction.v) < self._still) & ~prediction.undetermined
+        held = np.clip(measured - near, -self._friction, self._friction)
+        yield measured, near + np.where(stands, held, 0.0), regime
 
     def add(self, prediction):
         super().add(prediction)

@@ -13,7 +13,7 @@ from .prediction import STATIC
 CLEAR = 0.3                 # of the residual's squares that a cause explains with confidence, to be named beside a PASS
 MAX_HELD = 0.5              # share of its time from which it is said that friction hides an actuator
 STRAY = 1e-3                # share of messages out of order, or of spikes in a signal, that a whole recording may have
-FEW_SPIKES = 3              # that a force or a pressure of a short one may have, where a valve or a command steps
+FEW_SPIKES = 3              # up to a quarter of its range, that a force or a pressure of a short one has: valves step
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ def losses(source, quality, usable, coverage):
         if dropped > STRAY * quality.topics[topic].messages:
             yield f'{topic}: {dropped} messages are not later than those before, and were left out'
     for name, signal in {**quality.signals, **quality.rates}.items():
-        few = 0 if name.endswith(('.position', '.velocity')) else FEW_SPIKES
+        motion = name.endswith(('.position', '.velocity'))
+        few = 0 if motion or 4.0 * signal.largest_spike > signal.high - signal.low else FEW_SPIKES
         if signal.spikes > max(STRAY * signal.samples, few):
             yield f'{name}: {signal.spikes} of {signal.samples} values stick out by up to {signal.largest_spike:.3g}'
     recorded = (source.end_ns - source.start_ns) / SECOND

@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 
 from ..metrics.comparison import BETTER, COMPARED, SAME, WORSE
 from ..metrics.figure import FACTORS
-from ..metrics.metrics import EFFORT, FIGURES
+from ..metrics.metrics import EFFORT, FIGURES, plain
 from ..metrics.tracking import units
 from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
 from .page import KILO, Head, as_text, write_page
 from .validation_figures import SINCE
-from .validation_tables import FORCE, plain
+from .validation_tables import FORCE
 
 VERSION = 1                 # of the layout of comparison.json
 COLORS = {SAME: BLACK, WORSE: VERMILLION, BETTER: GREEN}

@@ -40,6 +40,7 @@ class Split(NamedTuple):
     whole, split   (N, actuators) positions
     forces         {'whole', 'split', 'measured': (s, N)} of the cylinder on the rig
     frozen         why the simulator froze that cylinder in the motion; empty where it did not
+    but            words on another reason than the coupling that a failure may have; empty: none is known
     """
 
     machine: str
@@ -52,6 +53,7 @@ class Split(NamedTuple):
     deviations: tuple
     facts: dict
     frozen: str = ''
+    but: str = ''
 
     @property
     def reason(self):
@@ -65,7 +67,7 @@ class Split(NamedTuple):
         if travel < MOVES:
             return f'{self.cylinder} moved by {1e3 * travel:.1f} mm only.'
         off = [d.name for d in self.deviations if not d.passed]
-        return f'{", ".join(off)} of the split machine left the whole one by more than the bound.' if off else ''
+        return f'{", ".join(off)} left the whole machine by more than the bound{self.but}.' if off else ''
 
     @property
     def verdict(self):

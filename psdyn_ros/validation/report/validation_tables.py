@@ -6,9 +6,7 @@ import math
 from dataclasses import asdict, fields
 from pathlib import Path
 
-import numpy as np
-
-from ..metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, KIND_NAMES, Metrics
+from ..metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, KIND_NAMES, Metrics, plain
 from ..metrics.prediction import REGIME_NAMES
 from ..metrics.tracking import units
 from ..signals.quality import NOTE
@@ -154,17 +152,6 @@ def document(found):
         'delays': {topic: {**delay.as_dict(), 'text': delay.text} for topic, delay in found.delays.items()},
         'causes': [cause.as_dict() for cause in found.causes], 'causes_text': found.causes_text,
         'quality': found.quality.as_dict()})
-
-
-def plain(value):
-    """A value as JSON can hold it: NaN and infinities are None."""
-    if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(one) for one in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_tables(folder, found):

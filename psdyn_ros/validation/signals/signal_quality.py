@@ -261,7 +261,7 @@ def _stops_abruptly(run):
     moving = steps[steps > 0.0]
     if not len(moving):
         return False
-    counts = moving / moving.min()
+    counts = moving / max(moving.min(), 1e-12 * moving.max())       # turned bits may leave next to nothing
     quantised = len(moving) < len(steps) or np.abs(counts - np.rint(counts)).max() < 1e-3
     way = np.abs(run.before[::-1] - run.value)
     least, least_steps = LEAST_APPROACH

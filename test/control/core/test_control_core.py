@@ -324,8 +324,8 @@ FAULTS = {
     'jump': lambda rig: rig.ticks(300, state=jumped([0.0, 0.05, 0.0, 0.0])),
     'stop': lambda rig: (setattr(rig, 'pressed', True), rig.ticks(5), setattr(rig, 'pressed', False)),
     'exception': lambda rig: (rig.core.fail(rig.now, 'broken'), rig.tick()),
-    'rivals': lambda rig: (rig.core.report(rig.now, 'conflicting_commands', Result.FAIL), rig.ticks(400),
-                           rig.core.report(rig.now, 'conflicting_commands', Result.PASS)),
+    'conflict': lambda rig: (rig.core.report(rig.now, 'conflicting_commands', Result.FAIL), rig.ticks(400),
+                             rig.core.report(rig.now, 'conflicting_commands', Result.PASS)),
 }
 
 

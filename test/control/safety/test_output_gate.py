@@ -15,7 +15,7 @@ from support.control.safety_declarations import ACTUATORS, LIMITS, MS, PERIOD, T
 
 from psdyn_ros import PsdynError
 from psdyn_ros.control.safety.output_gate import GateError, OutputGate
-from psdyn_ros.control.safety.output_ramp import SWING_WAY, OutputRamp
+from psdyn_ros.control.safety.output_ramp import EASE, OutputRamp
 
 DECLARATION = declaration()
 MOST = np.array([3e4, 1.0, 1.5e7, 0.3])         # of commands, in the order of the actuators
@@ -52,6 +52,10 @@ def test_a_command_that_is_right_passes_as_it_is():
     assert out.dtype == float
     assert out.tolist() == command.tolist()
     assert g.last.tolist() == command.tolist()
+    # to the last bit, also of actuators that are coupled, whatever came before
+    for k in range(20):
+        other = command * math.sin(k * k)
+        assert passed(g, other).tolist() == other.tolist()
     assert g.range_clamps == g.rate_clamps == [0] * 4
 
 
@@ -270,7 +274,8 @@ def test_a_ramp_has_the_declared_deceleration_with_an_ease():
                      (300, 0.05 / 0.3), (350, 0.5 * 0.05 * 0.05 / 0.1 / 0.3)):
         at = SECOND + ms * MS
         assert not r.done(at)
-        assert r.at(at).tolist() == pytest.approx([2e3 + left * 8e3, left * 0.5, 1e6 + left * 1e6, left * 0.2])
+        assert r.at(at).tolist() == pytest.approx(
+            [2e3 + left * 8e3, left * 0.5, 1e6 + left * 1e6, left * 0.2], rel=1e-10)
     assert not r.done(SECOND + 400 * MS - 1)
     assert r.done(SECOND + 400 * MS)
     assert r.at(SECOND + 400 * MS).tolist() == [2e3, 0.0, 1e6, 0.0]
@@ -299,7 +304,13 @@ def test_what_a_ramp_excites_cancels_as_far_as_its_way_lets_it(speed):
         ways.append(speed * left.sum() * step)
     # all of it where half a period costs less than the way that is allowed
     assert swings[1] < 0.01 if speed == 0.02 else swings[1] < swings[0]
-    assert ways[1] - ways[0] <= SWING_WAY + 1e-4
+    assert ways[1] - ways[0] == pytest.approx(min(0.007, 0.25 * period * speed), abs=1e-4)
+
+
+def test_a_ramp_without_time_for_a_slope_waits_for_no_swing():
+    r = OutputRamp(replace(DECLARATION, stop_time=EASE), 100.0)
+    r.start(np.zeros(4), np.full(4, 0.1), np.zeros(4), 0)
+    assert r.done(1)
 
 
 def test_a_ramp_waits_for_no_swing_beyond_the_stop_time():
@@ -339,13 +350,23 @@ def test_a_ramp_is_over_after_the_stop_time():
     assert r.done(STOP_TIME)
 
 
-def test_a_ramp_goes_on_with_the_slope_of_a_stop_in_progress():
-    command, velocity, target = np.array([0.0, 0.5, 0.0, 0.2]), np.array([0.0, 0.2, 0.0, 0.3]), np.zeros(4)
+@pytest.mark.parametrize('target', [np.zeros(4), np.array([2e3, 0.0, 1e6, 0.1])])
+def test_a_ramp_goes_on_with_the_slope_of_a_stop_in_progress(target):
+    command, velocity = target + np.array([0.0, 0.5, 0.0, 0.2]), np.array([0.0, 0.2, 0.0, 0.3])
     whole, rest = ramp(command, velocity, target), OutputRamp(DECLARATION)
     elapsed = 60_000_000
     rest.start(whole.at(elapsed), velocity, target, elapsed, elapsed)
     for ms in range(0, 500, 20):
         assert rest.at(elapsed + ms * 1_000_000) == pytest.approx(whole.at(elapsed + ms * 1_000_000), abs=1e-12)
+
+
+# 100 ms of ease are the most that may be over, and half of a ramp that is shorter than twice that
+@pytest.mark.parametrize('speed, elapsed, ends', [(0.3, 10 * SECOND, 300 * MS), (0.03, 10 * SECOND, 65 * MS),
+                                                  (0.3, 1, 400 * MS - 1), (0.3, 0, 400 * MS)])
+def test_how_much_of_a_ramp_may_be_over_when_it_begins(speed, elapsed, ends):
+    r = OutputRamp(DECLARATION)
+    r.start(np.array([0.0, 0.5, 0.0, 0.0]), np.array([0.0, speed, 0.0, 0.0]), np.zeros(4), 0, elapsed)
+    assert not r.done(ends - 1) and r.done(ends)
 
 
 def test_a_ramp_from_rest_to_rest_is_over_at_once():

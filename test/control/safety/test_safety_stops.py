@@ -96,6 +96,21 @@ def test_trust_returns_with_the_next_stop():
     assert c.s.state_valid
 
 
+@pytest.mark.parametrize('stop, end', [('tracking', SAFE), ('state_jump', STOPPING)])
+def test_a_gap_of_states_ends_a_stop_that_needs_them(stop, end):
+    c = running()
+    assert c.cycle(stop) is STOPPING
+    assert c.cycle(after=150 * MS, measured=False) is end
+
+
+def test_states_that_are_lost_in_safe_count_until_the_reset():
+    c = running()
+    assert c.cycle('branch_flip') is SAFE and not c.s.state_valid
+    c.cycle(after=150 * MS, measured=False)
+    c.wait(2 * PROBATION)
+    assert c.s.reasons.keys() == {'branch_flip', 'state_lost'}
+
+
 def test_nothing_begins_during_a_stop():
     c = running()
     c.cycle('tracking')

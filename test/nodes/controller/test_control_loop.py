@@ -277,7 +277,7 @@ def test_a_deferred_log_writes_later_and_keeps_its_size():
         log('info', k)
     assert lines == [] and log.lost == 3
     log.flush()
-    assert lines == ['warn: 3 lines of the log are lost: too many at once']
+    assert lines == ['warning: 3 lines of the log are lost: too many at once']
     log.flush()
     assert lines[1:] == ['info: 3']
     log.flush_all()

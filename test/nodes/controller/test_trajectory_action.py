@@ -72,7 +72,7 @@ class Core:
 
 
 class Checks:
-    """Stands for `TrajectoryChecks`; the test says how they end."""
+    """Stands for `TrajectoryValidation`; the test says how they end."""
 
     def begin(self, waypoints, start, told):
         self.waypoints, self.start, self.told = waypoints, start, told

@@ -9,7 +9,7 @@ from support.bags.recorded_motion import crane, oil
 
 from psdyn_ros.tools.fuzzing import mutations as making
 from psdyn_ros.tools.fuzzing.verdict import true_messages
-from psdyn_ros.validation.bags.mcap_chunks import CHUNK, MAGIC, RECORD
+from psdyn_ros.validation.bags.mcap_chunks import CHUNK, MAGIC, MESSAGE, RECORD
 from psdyn_ros.validation.bags.mcap_recovery import scan
 from psdyn_ros.validation.bags.recording import BagError
 from psdyn_ros.validation.bags.source import open_bag
@@ -79,6 +79,16 @@ def test_what_is_lost_is_said(tmp_path, messages, written):
     assert lost.messages == len(messages) - len(got)
     assert 0 <= lost.bytes < 20_000
     assert f'of {len(written) // 2} bytes' in lost.text and 'the end of the file' in lost.text
+
+
+def test_whole_messages_that_were_cut_out_are_told(tmp_path, messages):
+    making.write_mcap(tmp_path / 'a.mcap', messages, '', chunked=False)
+    data = (tmp_path / 'a.mcap').read_bytes()
+    first, _, last = [record for record in records(data) if record[1] == MESSAGE][100]
+    (tmp_path / 'a.mcap').write_bytes(data[:first] + data[last:])
+    got, lost = read(tmp_path / 'a.mcap')
+    assert got == messages[:100] + messages[101:]
+    assert f'{len(messages)} messages were written, and {len(messages) - 1} are there' in lost.text
 
 
 @pytest.mark.parametrize('compression', ['zstd', 'lz4', ''])

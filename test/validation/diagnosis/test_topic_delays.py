@@ -121,6 +121,14 @@ def rubbing(factor):
         for name, one in oil().cylinders.items()})
 
 
+def wider(share):
+    """The oil with areas A that are larger by a share, at the same areas B."""
+    def bores(one):
+        bore = np.sqrt(1.0 + share) * one.bore
+        return {'bore': bore, 'rod': np.sqrt(bore ** 2 - one.bore ** 2 + one.rod ** 2)}
+    return replace(oil(), cylinders={name: replace(one, **bores(one)) for name, one in oil().cylinders.items()})
+
+
 def test_pressures_of_plain_sensors_that_are_8_ms_late_are_found_within_1_ms(bags):
     found = delays_of(bags['late'])
     assert found.keys() == {TELEMETRY}
@@ -149,6 +157,18 @@ def test_a_wrong_model_makes_no_delay_up_and_hides_none(bags, machine, hydraulic
     assert healthy.taken == 0.0 and abs(healthy.seconds) < 1e-3 and 'may as well be none' in healthy.reason
     late = delays_of(bags['late'], machine(), hydraulics())[TELEMETRY]
     assert late.taken == pytest.approx(LATE, abs=1e-3)
+
+
+@pytest.mark.parametrize('late', [0.0, LATE])
+def test_areas_that_are_off_make_no_delay_up_and_hide_none(recorded, tmp_path, late):
+    t, x, xd, slew, pressures = recorded
+    # pressures of both ports change together, and the force does not
+    both = 3e6 * (np.sin(2.3 * t) + np.sin(0.9 * t + 1.0))[:, None]
+    more = np.stack([np.hstack((both * one.area_b / one.area_a, both)) for one in oil().cylinders.values()], axis=1)
+    found = delays_of(write(tmp_path / 'a.mcap', (t, x, xd, slew, pressures + more), late, ports=True), crane(),
+                      wider(0.03))
+    for delay in found.values():
+        assert delay.low < late < delay.high and delay.high - delay.low < 2e-3, found
 
 
 def test_what_the_settings_say_is_not_looked_for(bags):
@@ -245,6 +265,19 @@ def test_delay_that_another_one_explains_as_well_is_not_known():
     delay = _Search([fit], ['a'], 1e-4).delays(0.002)['a']
     assert np.isnan([delay.seconds, delay.low, delay.high]).all() and not delay.certain and delay.taken == 0.0
     assert delay.text == 'not known: another delay would explain as much'
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_delay_that_is_not_certain_is_not_stated(seed):
+    """As of bags with a force for a while, whose intervals are too narrow."""
+    t = 0.02 * np.arange(3000)
+    wave = CubicSpline(t, np.sin(2.0 * np.pi * t / 3.0))
+    inner = t[50:-50]
+    wrong = CubicSpline(t[::150], 0.2 * np.random.default_rng(seed).standard_normal(len(t[::150])))(inner)
+    fit = _Fit([_Piece(inner, wave(inner) + wrong, np.ones((len(inner), 1)), {'a': wave})])
+    delay = _Search([fit], ['a'], 1e-4).delays(0.002)['a']
+    assert delay.text == 'not known: it is not certain to 3 ms' and delay.taken == 0.0
+    assert np.isnan([delay.seconds, delay.low, delay.high]).all()
 
 
 @pytest.mark.long

@@ -18,7 +18,6 @@ from psdyn_ros.validation.metrics.prediction import (
     SLOW,
     STATIC,
     Predictor,
-    predict,
     reversals,
     slid,
     sliding_friction,
@@ -33,6 +32,10 @@ from psdyn_ros.validation.signals.filters import (
 
 COULOMB = 4000.0            # N of the seals of the crane
 FILTERS = [SavitzkyGolay(PERIOD), SavitzkyGolay(PERIOD, 0.05, 3), Butterworth(PERIOD), Butterworth(PERIOD, 15.0, 2)]
+
+
+def predict(block, machine, hydraulics=None):
+    return Predictor(machine, hydraulics).predict(block)
 
 
 def relative(errors, values):
@@ -205,6 +208,29 @@ def test_a_machine_with_other_loops_is_predicted_too():
     block = replace(block_of(t, x, xd, effort), joints=machine.actuators)
     found = predict(block, machine)
     assert (relative((found.effort - found.effort_id)[found.core], found.effort[found.core]) <= 0.01).all()
+
+
+# the swing, the boom by two cylinders, arm and bucket
+@pytest.mark.parametrize('known, added, left', [
+    ((True,) * 5, (0.0, 2e4, -2e4, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0)),
+    ((True,) * 5, (3e3, 2e4, 0.0, 0.0, 0.0), (3e3, 1e4, 1e4, 0.0, 0.0)),
+    ((False, True, True, True, True), (0.0, 2e4, -2e4, 0.0, 5e3), (0.0, 0.0, 0.0, 0.0, 5e3)),
+    # of one alone nobody knows what the other does
+    ((True, True, False, True, True), (0.0, 2e4, 0.0, 0.0, 0.0), (0.0, 2e4, 0.0, 0.0, 0.0))])
+def test_what_redundant_actuators_do_against_each_other_is_not_judged(known, added, left):
+    machine = psdyn_ros.load(URDF / 'excavator.urdf')
+    t = PERIOD * np.arange(600)
+    way = np.array([0.2, 0.1, 0.1, 0.1])
+    x = machine.initial_position + 0.5 * way * np.sin(2.0 * t)[:, None]
+    xd, xdd = np.cos(2.0 * t)[:, None] * way, -2.0 * np.sin(2.0 * t)[:, None] * way
+    effort = np.where(known, machine.inverse_dynamics(x, xd, xdd) + added, np.nan)
+    found = predict(replace(block_of(t, x, xd, effort), joints=machine.coordinates), machine)
+    plain = predict(replace(block_of(t, x, xd, effort - added), joints=machine.coordinates), machine)
+    off, without = ((one.effort - one.effort_near)[one.core][:, known] for one in (found, plain))
+    clear = ~(found.undetermined | plain.undetermined)[found.core][:, known]
+    assert clear.any(axis=0).all()
+    expected = np.broadcast_to(np.array(left)[list(known)], off.shape)
+    assert (off - without)[clear] == pytest.approx(expected[clear], abs=1e-3)
 
 
 # friction and regimes, against plain twins

@@ -75,50 +75,51 @@ def run(bench, watch, rng, progress=lambda text: None):
     bench.nodes.start(ECHO, 'psdyn_ros.tools.fault_campaign.over_dds.flooded_echo', '--ros-args', '-r',
                       f'__node:={ECHO}')
     bench.until(lambda: f'{ECHO}: control' in bench.reports, 60.0, f'{ECHO} to come up')
-    for attack in (_parameter_storm, _small_flood, _large_flood, _wrong_types, _rival_states, _rival_commands):
+    for attack in (_parameter_storm, _small_flood, _large_flood, _wrong_types, _conflicting_states,
+                   _conflicting_commands):
         progress(attack.__name__.strip('_').replace('_', ' '))
-        contestant = _moving(bench, rng)
+        controller = _moving(bench, rng)
         try:
-            yield attack(bench, watch, contestant, rng)
+            yield attack(bench, watch, controller, rng)
         finally:
-            contestant.end()
+            controller.end()
 
 
 def run_clock(bench, watch, rng, progress=lambda text: None):
     """Yield an `Attack` for each on the clock; the simulator makes simulated time, the controller runs on it."""
     for attack in (_pause, _backwards):
         progress(f'clock: {attack.__name__.strip("_")}')
-        contestant = _moving(bench, rng, '-p', 'use_sim_time:=true')
+        controller = _moving(bench, rng, '-p', 'use_sim_time:=true')
         try:
-            yield attack(bench, watch, contestant, rng)
+            yield attack(bench, watch, controller, rng)
         finally:
-            contestant.end()
+            controller.end()
 
 
 def _moving(bench, rng, *arguments):
     """A controller that moves the machine; one that a stall of the computer stops before is replaced."""
     for _ in range(TRIES - 1):
-        contestant = bench.contestant(*arguments)
+        controller = bench.start_controller(*arguments)
         try:
-            return _brought_to_move(bench, contestant, rng)
+            return _brought_to_move(bench, controller, rng)
         except WireError:
             bench.abandoned += 1
-            contestant.end()
-    return _brought_to_move(bench, bench.contestant(*arguments), rng)
+            controller.end()
+    return _brought_to_move(bench, bench.start_controller(*arguments), rng)
 
 
-def _brought_to_move(bench, contestant, rng):
-    bench.until(lambda: contestant.is_up, 60.0, f'{contestant.name} to come up')
-    contestant.configure()
-    contestant.activate()
-    contestant.enable()
-    contestant.follow(bench.motion(rng, MOTION))
+def _brought_to_move(bench, controller, rng):
+    bench.until(lambda: controller.is_up, 60.0, f'{controller.name} to come up')
+    controller.configure()
+    controller.activate()
+    controller.enable()
+    controller.follow(bench.motion(rng, MOTION))
     bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
     bench.through(0.5)
-    if contestant.state not in GOING_ON:
-        raise WireError(f'{contestant.name} stopped by itself:\n{bench.said(contestant.name)}')
-    contestant.states.clear()
-    return contestant
+    if controller.state not in GOING_ON:
+        raise WireError(f'{controller.name} stopped by itself:\n{bench.said(controller.name)}')
+    controller.states.clear()
+    return controller
 
 
 def _missed(bench, name):
@@ -136,14 +137,14 @@ def _slots(bench, name):
     return np.array([missed, missed + int(found.get('cycles', 0))])
 
 
-def _names(contestant):
-    return tuple(sorted(state.name for state in contestant.states))
+def _names(controller):
+    return tuple(sorted(state.name for state in controller.states))
 
 
-def _going_on(contestant, what):
-    if contestant.process.poll() is not None:
+def _going_on(controller, what):
+    if controller.process.poll() is not None:
         return f'the process ended under {what}'
-    stopped = contestant.states - GOING_ON
+    stopped = controller.states - GOING_ON
     return f'{", ".join(state.name for state in stopped)} under {what}' if stopped else ''
 
 
@@ -162,10 +163,10 @@ def _storm(machine, rng):
     )
 
 
-def _parameter_storm(bench, watch, contestant, rng):
-    client = bench.node.create_client(SetParameters, f'/{contestant.name}/set_parameters')
+def _parameter_storm(bench, watch, controller, rng):
+    client = bench.node.create_client(SetParameters, f'/{controller.name}/set_parameters')
     bench.until(client.service_is_ready, 10.0, 'parameter services')
-    before, sent, futures = _missed(bench, contestant.name), 0, []
+    before, sent, futures = _missed(bench, controller.name), 0, []
     end = time.monotonic() + LASTS
     while time.monotonic() < end:
         choices = _storm(bench.machine, rng)
@@ -177,18 +178,18 @@ def _parameter_storm(bench, watch, contestant, rng):
     accepted = sum(result.successful for future in futures if future.done() for result in future.result().results)
     bench.through(0.3)
     bench.node.destroy_client(client)
-    problem = _going_on(contestant, 'a parameter storm') or (f'{accepted} sets were accepted' if accepted else '')
-    return Attack('F23', f'sets of bad parameters at {1 / STORM:.0f} Hz', sent, _names(contestant), None, None,
-                  _missed(bench, contestant.name) - before, problem)
+    problem = _going_on(controller, 'a parameter storm') or (f'{accepted} sets were accepted' if accepted else '')
+    return Attack('F23', f'sets of bad parameters at {1 / STORM:.0f} Hz', sent, _names(controller), None, None,
+                  _missed(bench, controller.name) - before, problem)
 
 
-def _flooded(bench, contestant, row, what, kind):
+def _flooded(bench, controller, row, what, kind):
     """A flood from a process of its own, of the controller and then of a bare echo loop."""
-    contestant.states.clear()
-    sent, missed, shares = _under_flood(bench, contestant.name, kind)
-    states = _names(contestant)
+    controller.states.clear()
+    sent, missed, shares = _under_flood(bench, controller.name, kind)
+    states = _names(controller)
     # it may stop the machine, by its timeouts, but never end or give bad commands
-    problem = f'the process ended under {what}' if contestant.process.poll() is not None else ''
+    problem = f'the process ended under {what}' if controller.process.poll() is not None else ''
     return Attack(row, what, sent, states, None, None, missed, problem, (*shares, *_under_flood(bench, ECHO, kind)[2]))
 
 
@@ -213,40 +214,58 @@ def _under_flood(bench, name, kind):
             [float(missed / max(slots, 1)) for missed, slots in (quiet, under)])
 
 
-def _small_flood(bench, watch, contestant, rng):
-    return _flooded(bench, contestant, 'F33', f'small messages, {RATES["small"]:.0f} Hz asked for', 'small')
+def _small_flood(bench, watch, controller, rng):
+    return _flooded(bench, controller, 'F33', f'small messages, {RATES["small"]:.0f} Hz asked for', 'small')
 
 
-def _large_flood(bench, watch, contestant, rng):
-    return _flooded(bench, contestant, 'F33', f'messages of 1 MiB, {RATES["large"]:.0f} Hz asked for', 'large')
+def _large_flood(bench, watch, controller, rng):
+    return _flooded(bench, controller, 'F33', f'messages of 1 MiB, {RATES["large"]:.0f} Hz asked for', 'large')
 
 
-def _wrong_types(bench, watch, contestant, rng):
-    return _flooded(bench, contestant, 'F33', f'another message type on its topic, {RATES["wrong"]:.0f} Hz', 'wrong')
+def _wrong_types(bench, watch, controller, rng):
+    return _flooded(bench, controller, 'F33', f'another message type on its topic, {RATES["wrong"]:.0f} Hz', 'wrong')
 
 
-def _rival_states(bench, watch, contestant, rng):
+def _conflicting_states(bench, watch, controller, rng):
     """A second source of states, that says something else: the controller stops."""
-    node, before = bench.node, _missed(bench, contestant.name)
-    began = time.monotonic()
-    publisher = node.create_publisher(JointState, '/joint_states', 1)
-    sent, reaction, m = 0, None, bench.machine
-    while reaction is None and time.monotonic() - began < 2.0 * LASTS:
-        names, position, _, _ = m.joint_state(m.initial_position)
-        msg = JointState(name=list(names), position=position.tolist(), velocity=np.zeros(len(names)).tolist(),
-                         effort=np.zeros(len(names)).tolist())
+    before, m = _missed(bench, controller.name), bench.machine
+    names, position, _, _ = m.joint_state(m.initial_position)
+    nothing = [0.0] * len(names)
+    publisher, sent, reaction = _publish_beside(bench, controller, '/joint_states', 2.0 * LASTS, dict(
+        name=list(names), position=position.tolist(), velocity=nothing, effort=nothing))
+    bench.node.destroy_publisher(publisher)
+    problem = _of_conflicting_publishers(reaction)
+    if controller.process.poll() is not None:
+        problem = 'the process ended under a conflicting publisher of states'
+    return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(controller), reaction, FOUND,
+                  _missed(bench, controller.name) - before, problem)
+
+
+def _conflicting_commands(bench, watch, controller, rng):
+    """A second publisher of commands: the controller stops, the receiver refuses both."""
+    watch.paused = True
+    publisher, sent, reaction = _publish_beside(bench, controller, COMMANDS, 4.0, dict(
+        name=list(bench.machine.actuators), position=[NAN, 1.0, 1.0, 1.0], effort=[0.0, NAN, NAN, NAN]))
+    refused = bench.within(lambda: bench.safe.all(), 3.0)
+    bench.node.destroy_publisher(publisher)
+    watch.paused = False
+    problem = _of_conflicting_publishers(reaction) or ('' if refused else 'the receiver still obeys')
+    return Attack('F32', 'a second publisher of commands, 100 Hz', sent, _names(controller), reaction, FOUND,
+                  0, problem)
+
+
+def _publish_beside(bench, controller, topic, seconds, values):
+    """Publish a JointState at 100 Hz until the controller stops; return (publisher, messages, s until then or None)."""
+    publisher, sent, began = bench.node.create_publisher(JointState, topic, 1), 0, time.monotonic()
+    while time.monotonic() - began < seconds:
+        msg = JointState(**values)
         ns_to_stamp(time.time_ns(), msg.header.stamp)
         publisher.publish(msg)
         sent += 1
         bench.through(0.01)
-        if contestant.state in (State.STOPPING, State.SAFE):
-            reaction = time.monotonic() - began
-    node.destroy_publisher(publisher)
-    problem = _of_conflicting_publishers(reaction)
-    if contestant.process.poll() is not None:
-        problem = 'the process ended under a conflicting publisher of states'
-    return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(contestant), reaction, FOUND,
-                  _missed(bench, contestant.name) - before, problem)
+        if controller.state in (State.STOPPING, State.SAFE):
+            return publisher, sent, time.monotonic() - began
+    return publisher, sent, None
 
 
 def _of_conflicting_publishers(reaction):
@@ -256,48 +275,24 @@ def _of_conflicting_publishers(reaction):
     return f'it took {reaction:.2f} s' if reaction > FOUND else ''
 
 
-def _rival_commands(bench, watch, contestant, rng):
-    """A second publisher of commands: the controller stops, the receiver refuses both."""
-    node = bench.node
-    watch.paused, began = True, time.monotonic()
-    publisher = node.create_publisher(JointState, COMMANDS, 1)
-    names = list(bench.machine.actuators)
-    reaction, sent = None, 0
-    while time.monotonic() - began < 4.0:
-        msg = JointState(name=names, position=[NAN, 1.0, 1.0, 1.0], effort=[0.0, NAN, NAN, NAN])
-        ns_to_stamp(time.time_ns(), msg.header.stamp)
-        publisher.publish(msg)
-        sent += 1
-        bench.through(0.01)
-        if contestant.state in (State.STOPPING, State.SAFE):
-            reaction = time.monotonic() - began
-            break
-    refused = bench.within(lambda: bench.safe.all(), 3.0)
-    node.destroy_publisher(publisher)
-    watch.paused = False
-    problem = _of_conflicting_publishers(reaction) or ('' if refused else 'the receiver still obeys')
-    return Attack('F32', 'a second publisher of commands, 100 Hz', sent, _names(contestant), reaction, FOUND,
-                  0, problem)
-
-
-def _pause(bench, watch, contestant, rng):
+def _pause(bench, watch, controller, rng):
     client = bench.node.create_client(SetBool, '/simulator/pause')
     bench.ask(client, SetBool.Request(data=True))
     began = time.monotonic()
-    held = bench.within(lambda: contestant.state == State.HOLD, 2.0)
+    held = bench.within(lambda: controller.state == State.HOLD, 2.0)
     reaction = time.monotonic() - began
     before = bench.position.copy()
     bench.ask(client, SetBool.Request(data=False))
     bench.through(0.7)
     bench.node.destroy_client(client)
-    problem = '' if held else f'{_names(contestant)} while simulated time stands still'
-    stopped = contestant.states & {State.STOPPING, State.SAFE}
+    problem = '' if held else f'{_names(controller)} while simulated time stands still'
+    stopped = controller.states & {State.STOPPING, State.SAFE}
     if stopped:
-        problem = problem or f'{_names(contestant)} after the pause, {np.abs(bench.position - before).max():.3g} away'
-    return Attack('F31', 'simulated time paused', 1, _names(contestant), reaction if held else None, 0.5, 0, problem)
+        problem = problem or f'{_names(controller)} after the pause, {np.abs(bench.position - before).max():.3g} away'
+    return Attack('F31', 'simulated time paused', 1, _names(controller), reaction if held else None, 0.5, 0, problem)
 
 
-def _backwards(bench, watch, contestant, rng):
+def _backwards(bench, watch, controller, rng):
     """Somebody else publishes a clock that is a second behind."""
     publisher = bench.node.create_publisher(Clock, '/clock', 10)
     bench.through(0.3)
@@ -306,13 +301,13 @@ def _backwards(bench, watch, contestant, rng):
 
     def stopped_by_then():
         publisher.publish(msg)      # the simulator goes on telling the time in between
-        return contestant.state in (State.STOPPING, State.SAFE)
+        return controller.state in (State.STOPPING, State.SAFE)
     stopped = bench.within(stopped_by_then, 2.0)
     reaction = time.monotonic() - began
-    safe = bench.within(lambda: contestant.state == State.SAFE, 3.0)
+    safe = bench.within(lambda: controller.state == State.SAFE, 3.0)
     bench.node.destroy_publisher(publisher)
-    problem = '' if stopped and safe else f'{_names(contestant)} after simulated time went back'
-    return Attack('F31', 'simulated time went back by 1 s', 1, _names(contestant), reaction if stopped else None, 0.5,
+    problem = '' if stopped and safe else f'{_names(controller)} after simulated time went back'
+    return Attack('F31', 'simulated time went back by 1 s', 1, _names(controller), reaction if stopped else None, 0.5,
                   0, problem)
 
 

@@ -52,7 +52,7 @@ class WireError(PsdynError):
     """The processes did not do what a trial needs."""
 
 
-class Contestant:
+class ControllerProcess:
     """A controller process, and what it said last.
 
     number  of this controller; its node is controller_<number>
@@ -136,7 +136,7 @@ class Contestant:
 
 
 class WireBench:
-    """Starts the simulator; `contestant` makes controllers for it.
+    """Starts the simulator; `start_controller` starts controllers for it.
 
     node, spin_once  our own, in the domain of the processes
     nodes            `NodeProcesses`
@@ -177,10 +177,10 @@ class WireBench:
         _write(self.folder / 'simulator.yaml', 'simulator', {
             **shared, 'ttl': self.ttl, 'report_rate': 5.0, 'publish_clock': simulated_time})
 
-    def contestant(self, *arguments, **named):
-        """The next controller, as a process that was just started; arguments as of `Contestant`."""
+    def start_controller(self, *arguments, **named):
+        """The next controller, as a process that was just started; arguments as of `ControllerProcess`."""
         self.number += 1
-        return Contestant(self, self.number, *arguments, **named)
+        return ControllerProcess(self, self.number, *arguments, **named)
 
     # what they say
 

@@ -94,7 +94,7 @@ def run(bench, cycles, seed, progress=lambda text: None):
     `bench.abandoned`; WireError where most do.
     """
     rng = np.random.default_rng(seed)
-    present, ready = _contestant(bench), _contestant(bench)
+    present, ready = _start_controller(bench), _start_controller(bench)
     at_rest, done = None, 0         # where the machine stood when it had come to rest
     while done < cycles:
         try:
@@ -110,53 +110,53 @@ def run(bench, cycles, seed, progress=lambda text: None):
             progress(f'cycle {done} of {cycles}')
             yield kill
         if done < cycles:       # none is ready in the place of the last one, should that stop by itself
-            present = ready or _contestant(bench)
-            ready = _contestant(bench) if done + 1 < cycles else None
+            present = ready or _start_controller(bench)
+            ready = _start_controller(bench) if done + 1 < cycles else None
     if ready:
         ready.end()
 
 
-def _contestant(bench):
+def _start_controller(bench):
     """The next controller, whose `way` says how it will end."""
     count, last = divmod(bench.number, STOP_EVERY)
     way = STOPS[count % len(STOPS)] if last == STOP_EVERY - 1 else KILLED
-    contestant = bench.contestant(module=MODULES.get(way, 'psdyn_ros.nodes.controller.node'))
-    contestant.way = way
-    return contestant
+    controller = bench.start_controller(module=MODULES.get(way, 'psdyn_ros.nodes.controller.node'))
+    controller.way = way
+    return controller
 
 
-def _cycle(bench, contestant, rng, at_rest):
+def _cycle(bench, controller, rng, at_rest):
     """(`Kill` of a controller that drives the machine, where that stands afterwards)."""
-    bench.until(lambda: contestant.is_up, 60.0, f'{contestant.name} to come up')
-    contestant.configure()
-    contestant.activate()
+    bench.until(lambda: controller.is_up, 60.0, f'{controller.name} to come up')
+    controller.configure()
+    controller.activate()
     motions = [_moved(bench, at_rest, MOVED, 'a new process, active')]
-    contestant.enable()
+    controller.enable()
     bench.through(0.05)
     motions.append(_moved(bench, at_rest, MOVED, 'a new process, enabled'))
-    if {State.RUN, State.DEGRADED} & contestant.states:
+    if {State.RUN, State.DEGRADED} & controller.states:
         motions.append((np.inf, 'a new process ran without a reference'))
-    contestant.follow(bench.motion(rng))
+    controller.follow(bench.motion(rng))
     bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
     bench.through(rng.uniform(*RUNNING))
-    if contestant.state in (State.STOPPING, State.SAFE) or bench.safe.any():
-        raise WireError(f'{contestant.name} stopped by itself')
+    if controller.state in (State.STOPPING, State.SAFE) or bench.safe.any():
+        raise WireError(f'{controller.name} stopped by itself')
     time.sleep(rng.uniform(0.0, 2.0 * NULL_PERIOD))     # anywhere in a period
-    way = contestant.way
-    seconds = _signalled(bench, contestant, SIGNALS.get(way, signal.SIGSTOP))
+    way = controller.way
+    seconds = _signalled(bench, controller, SIGNALS.get(way, signal.SIGSTOP))
     soon = way in (PAUSED, HELD_UP)
     if soon:
         bench.through(SHORT_SETTLED)
-        if os.waitid(os.P_PID, contestant.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is None:
+        if os.waitid(os.P_PID, controller.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is None:
             # it gave no command since
-            raise WireError(f'{contestant.name} stopped by itself')
+            raise WireError(f'{controller.name} stopped by itself')
     else:
         _come_to_rest(bench)
     stood, refused, first = bench.position.copy(), 0, None
     if way != KILLED:
-        refused, first = _go_on(bench, contestant, rng.uniform(*SHORT_HANG if soon else HANG), way == HELD_UP)
+        refused, first = _go_on(bench, controller, rng.uniform(*SHORT_HANG if soon else HANG), way == HELD_UP)
         motions.append(_moved(bench, stood, SHORT_MOVED if soon else MOVED, 'the process that had been stopped'))
-        if contestant.state in (State.RUN, State.DEGRADED):     # as it said after it went on
+        if controller.state in (State.RUN, State.DEGRADED):     # as it said after it went on
             motions.append((np.inf, 'the process that had been stopped went on with its reference'))
         _come_to_rest(bench)
         stood = bench.position.copy()
@@ -173,33 +173,33 @@ def _come_to_rest(bench):
         moved = np.abs(bench.position - before).max()
 
 
-def _signalled(bench, contestant, number):
+def _signalled(bench, controller, number):
     """Send a signal; s until all cylinders are at their safe outputs."""
-    if contestant.process.poll() is not None:
-        raise WireError(f'{contestant.name} ended by itself:\n{bench.said(contestant.name)}')
+    if controller.process.poll() is not None:
+        raise WireError(f'{controller.name} ended by itself:\n{bench.said(controller.name)}')
     sent = time.time_ns()
-    contestant.process.send_signal(number)
+    controller.process.send_signal(number)
     bench.watch(sent)
     bench.within(lambda: bench.first_safe is not None, 5.0)
     return None if bench.first_safe is None else (bench.first_safe - sent) * 1e-9
 
 
-def _go_on(bench, contestant, seconds, late):
+def _go_on(bench, controller, seconds, late):
     """Let a stopped process go on after so many; (commands of it that were refused, state of its first whole cycle).
 
     late: whether a command comes late, of whose refusal the receiver reports now and then
     """
     bench.through(seconds)
     before = bench.rejected()
-    contestant.state, contestant.reported = None, []
-    contestant.process.send_signal(signal.SIGCONT)
-    bench.within(lambda: contestant.state is not None, REDISCOVERY)
+    controller.state, controller.reported = None, []
+    controller.process.send_signal(signal.SIGCONT)
+    bench.within(lambda: controller.state is not None, REDISCOVERY)
     bench.through(AFTERWARDS)
     if late:
         bench.within(lambda: bench.rejected() > before, REDISCOVERY)
     # the very first may report the cycle in which it was stopped
-    first = next((state for state in contestant.reported[:2] if state in (State.STOPPING, State.SAFE)),
-                 contestant.state)
+    first = next((state for state in controller.reported[:2] if state in (State.STOPPING, State.SAFE)),
+                 controller.state)
     return bench.rejected() - before, '' if first is None else first.name
 
 

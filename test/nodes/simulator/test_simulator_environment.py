@@ -1,4 +1,4 @@
-"""The simulator over real DDS at force level: details, sensors, faults, base and tool, rivals, divergence."""
+"""The simulator over real DDS at force level: details, sensors, faults, base, tool, other publishers, divergence."""
 
 import numpy as np
 import pytest
@@ -217,7 +217,7 @@ def test_a_motion_in_another_frame_is_refused(fresh):
     fresh.node.destroy_publisher(publisher)
 
 
-# faults and rivals
+# faults and conflicting publishers
 
 
 def test_a_fault_of_a_sensor_is_seen_on_the_wire_and_not_in_the_truth(fresh):
