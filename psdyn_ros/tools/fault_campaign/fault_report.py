@@ -79,10 +79,10 @@ long as it counts a new controller is refused and the receiver obeys nobody. The
 `config/fastdds_*.xml` that makes it 1 s; each controller has a node name of its own, so that the next one waits,
 unconfigured and without a publisher, while one is at work.
 
-In shared memory, the usual transport on one computer, SIGSTOP can hit a process while it holds a lock; then everybody
-else, the receiver too, was seen to stall for one to two seconds (`--transport shared_memory` shows it, in about one of
-five stops). What drives an actuator must not share memory with a controller: the campaign, and a machine, run with
-`config/fastdds_loopback.xml` or over a network.
+In shared memory, the usual transport of Fast DDS on one computer, SIGSTOP can hit a process while it holds a lock; then
+everybody else, the receiver too, was seen to stall for one to two seconds (`--transport shared_memory` shows it, in
+about one of five stops). What drives an actuator must not share memory with a controller: the nodes of this package do
+not, see "Who can reach the graph" in [security.md](../how-to/security.md).
 '''
 ATTACKS = '''Slots of 2 ms that the controller missed; of floods also the share of all slots that it missed in the two
 seconds before and under the flood, and the same of a bare echo loop that was flooded right after, beside a controller

@@ -36,6 +36,7 @@ SLOW_CLOCK = ('-p', 'publish_clock:=true', '-r', '/clock:=clock', '-p', 'real_ti
               'max_catch_up:=0.0')
 STOPPED = State.STOPPING, State.SAFE
 FOUND = 0.1             # s after which a service that is ready knows its client, too
+ANSWER = 5.0            # s after which a service is asked again, as tools of an operator do
 
 
 class Graph:
@@ -147,7 +148,9 @@ class Graph:
             value = condition()
             if value:
                 return value
-            assert time.monotonic() < deadline, f'nothing within {seconds} s; diagnostics: {self.reports}'
+            assert time.monotonic() < deadline, (
+                f'nothing within {seconds} s; diagnostics: {self.reports}; '
+                + '; '.join(f'{name} said: {self.said(name)[-1000:]}' for name in self.processes.names()))
 
     def through(self, seconds):
         """Spin for so long, and as often as without a stall."""
@@ -173,9 +176,15 @@ class Graph:
         if not client.service_is_ready():
             self.until(client.service_is_ready, START_UP, each)
             self.through(FOUND)
-        future = client.call_async(request)
-        self.until(future.done, 10.0, each)
-        return future.result()
+        asked, again = [client.call_async(request)], time.monotonic() + ANSWER
+
+        def answered():
+            if len(asked) == 1 and time.monotonic() > again:
+                print(f'{service}: no answer for {ANSWER} s, asked again')
+                asked.append(client.call_async(request))
+            return next((future for future in asked if future.done()), None)
+
+        return self.until(answered, 3.0 * ANSWER, each).result()
 
     def report(self, part):
         """(level, summary, values) of the last diagnostics of a part such as 'controller: control'."""

@@ -37,7 +37,7 @@ ANSWER = 3.0            # s for the answer of a service, before it is asked agai
 SPEED_SHARE = 0.3       # of the rated speed, peak of the motions
 # transport -> variables of all processes beside those of their domain; rmw_fastrtps adds shared memory with LOCALHOST
 LOOPBACK, SHARED_MEMORY = 'loopback', 'shared_memory'
-TRANSPORTS = {LOOPBACK: ('fastdds_loopback.xml', {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SYSTEM_DEFAULT'}),
+TRANSPORTS = {LOOPBACK: ('fastdds_loopback_short_lease.xml', {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SYSTEM_DEFAULT'}),
               SHARED_MEMORY: ('fastdds_short_lease.xml', {})}
 COMMANDS = '/simulator/joint_commands'
 
