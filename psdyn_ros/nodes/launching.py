@@ -14,8 +14,8 @@ from launch_ros.parameter_descriptions import Parameter, ParameterValue
 from launch import LaunchDescription
 
 from ..model.locate import find_config, find_machine
+from .runtime.transport import RANGE, without_shared_memory
 
-RANGE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
 FLAG = 'true', 'false'
 GRACE_S = 0.5
 # name, default or None where it must be given, meaning, choices
@@ -61,7 +61,9 @@ class Given:
 
     def __init__(self, context):
         self._values = context.launch_configurations
-        self.environment = {RANGE: self['discovery_range'] or context.environment.get(RANGE) or 'LOCALHOST'}
+        exported = context.environment
+        self.environment = {RANGE: self['discovery_range'] or exported.get(RANGE) or 'LOCALHOST'}
+        self.environment |= without_shared_memory({**exported, **self.environment})
         self.describe(self['urdf'] or find_machine(self['machine']))
 
     def __getitem__(self, name):

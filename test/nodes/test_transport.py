@@ -9,34 +9,32 @@ pytest.importorskip('rclpy', reason='the nodes need rclpy')
 from support.machines import URDF  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 
-from psdyn_ros.nodes.runtime import executor  # noqa: E402
-from psdyn_ros.nodes.runtime.executor import PROFILES, RANGE, TRANSPORTS  # noqa: E402
+from psdyn_ros.model.locate import find_config  # noqa: E402
+from psdyn_ros.nodes.runtime import transport  # noqa: E402
+from psdyn_ros.nodes.runtime.transport import (  # noqa: E402
+    PEERS,
+    PROFILES,
+    RANGE,
+    TRANSPORTS,
+    without_shared_memory,
+)
 
-OURS = {RANGE: 'SYSTEM_DEFAULT', PROFILES[-1]: 'fastdds_loopback.xml'}
+OURS = {RANGE: 'SYSTEM_DEFAULT', PROFILES[-1]: find_config('fastdds_loopback.xml')}
 
 
 @pytest.mark.parametrize('given, found', [
-    ({}, {TRANSPORTS: 'UDPv4'}), ({RANGE: 'SUBNET'}, {RANGE: 'SUBNET', TRANSPORTS: 'UDPv4'}),
-    ({TRANSPORTS: 'DEFAULT'}, {TRANSPORTS: 'DEFAULT'}), ({RANGE: 'LOCALHOST'}, OURS),
-    ({RANGE: 'LOCALHOST', TRANSPORTS: 'UDPv4'}, {**OURS, TRANSPORTS: 'UDPv4'}),
-    *((given, given) for given in (
-        {RANGE: 'LOCALHOST', TRANSPORTS: 'SHM'}, {RANGE: 'LOCALHOST', 'ROS_STATIC_PEERS': '10.0.0.2'},
+    ({}, {TRANSPORTS: 'UDPv4'}), ({RANGE: 'SUBNET'}, {TRANSPORTS: 'UDPv4'}), ({RANGE: 'LOCALHOST'}, OURS),
+    ({RANGE: 'LOCALHOST', TRANSPORTS: 'UDPv4'}, OURS), ({RANGE: 'LOCALHOST', PROFILES[0]: '', TRANSPORTS: ''}, OURS),
+    *((given, {}) for given in (
+        {TRANSPORTS: 'DEFAULT'}, {RANGE: 'LOCALHOST', TRANSPORTS: 'SHM'}, {RANGE: 'LOCALHOST', PEERS: '10.0.0.2'},
         *({RANGE: 'LOCALHOST', name: 'mine.xml'} for name in PROFILES), {PROFILES[0]: 'mine.xml'}))])
-def test_what_the_environment_says_of_fast_dds_holds_else_no_shared_memory(monkeypatch, given, found):
-    environment = dict(given)
-    monkeypatch.setattr(executor.os, 'environ', environment)
-    executor.leave_shared_memory()
-    if PROFILES[-1] in environment:
-        environment[PROFILES[-1]] = Path(environment[PROFILES[-1]]).name
-    assert environment == found
+def test_what_the_environment_says_of_fast_dds_holds_else_no_shared_memory(given, found):
+    assert without_shared_memory(given) == found
 
 
 def test_other_middleware_is_left_alone(monkeypatch):
-    environment = {RANGE: 'LOCALHOST'}
-    monkeypatch.setattr(executor.os, 'environ', environment)
-    monkeypatch.setattr(executor.rclpy, 'get_rmw_implementation_identifier', lambda: 'rmw_cyclonedds_cpp')
-    executor.leave_shared_memory()
-    assert environment == {RANGE: 'LOCALHOST'}
+    monkeypatch.setattr(transport.rclpy, 'get_rmw_implementation_identifier', lambda: 'rmw_cyclonedds_cpp')
+    assert without_shared_memory({RANGE: 'LOCALHOST'}) == {}
 
 
 @pytest.mark.dds

@@ -72,7 +72,7 @@ ROOMS = {
         'fleet': {'', 'report', 'metrics', 'bags'},
     },
     'nodes': {
-        '': set(),
+        '': {'runtime'},
         'runtime': set(),
         'messages': {'runtime'},
         'controller': {'runtime', 'messages'},

@@ -12,13 +12,10 @@ from rclpy.parameter_service import ParameterService
 from rclpy.signals import SignalHandlerOptions
 
 from ...model.errors import PsdynError
-from ...model.locate import find_config
+from .transport import without_shared_memory
 
 WAKE_UP = 0.2       # s; a signal is seen after this time at the latest
 SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
-RANGE, TRANSPORTS = 'ROS_AUTOMATIC_DISCOVERY_RANGE', 'FASTDDS_BUILTIN_TRANSPORTS'
-# what a user says of Fast DDS by a file, or of peers, holds as it is
-PROFILES, PEERS = ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE'), 'ROS_STATIC_PEERS'
 
 
 def make_executor(context=None):
@@ -61,7 +58,7 @@ def run(name, build, args=None, make=plain_node):
     node is still served; and an `end(failure)`, called when the node is no longer served, with the exception that ended
     it, or None. `make` is `plain_node` or the like.
     """
-    leave_shared_memory()
+    os.environ.update(without_shared_memory(os.environ))
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:      # what rclpy raises for arguments that it cannot read has no public name
@@ -92,21 +89,6 @@ def run(name, build, args=None, make=plain_node):
             node.destroy_node()
         rclpy.try_shutdown()
     return SUCCESS
-
-
-def leave_shared_memory():
-    """Let Fast DDS do without shared memory in this process, unless the environment says how it is to talk.
-
-    There every publisher may wait for a third of a second when anybody comes, such as `ros2 topic list`: the check of a
-    port of a healthy process that has nothing to do (Fast DDS, issue 6535). To be called before `rclpy.init`.
-    """
-    if not rclpy.get_rmw_implementation_identifier().startswith('rmw_fastrtps') or any(map(os.environ.get, PROFILES)):
-        return
-    if os.environ.get(RANGE) != 'LOCALHOST':
-        os.environ.setdefault(TRANSPORTS, 'UDPv4')
-    elif os.environ.get(TRANSPORTS, 'UDPv4') == 'UDPv4' and not os.environ.get(PEERS):
-        # with LOCALHOST rmw_fastrtps adds shared memory whatever else is said: a profile that keeps to this computer
-        os.environ.update({RANGE: 'SYSTEM_DEFAULT', PROFILES[-1]: str(find_config('fastdds_loopback.xml'))})
 
 
 def _offers_parameters(node):
