@@ -15,7 +15,7 @@ PROFILES = 'FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE'
 def without_shared_memory(environment):
     """Return the variables that change an environment so that Fast DDS does without shared memory.
 
-    None where the environment says how it is to talk, or with other middleware. They count before `rclpy.init`.
+    There are none where the environment says how to talk, or with other middleware. They count before `rclpy.init`.
     """
     said = any(map(environment.get, PROFILES)) or environment.get(TRANSPORTS) not in (None, '', 'UDPv4')
     if said or not rclpy.get_rmw_implementation_identifier().startswith('rmw_fastrtps'):

@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -180,7 +181,7 @@ class Graph:
 
         def answered():
             if len(asked) == 1 and time.monotonic() > again:
-                print(f'{service}: no answer for {ANSWER} s, asked again')
+                warnings.warn(f'{service}: no answer for {ANSWER} s, asked again', stacklevel=3)    # in the summary
                 asked.append(client.call_async(request))
             return next((future for future in asked if future.done()), None)
 
