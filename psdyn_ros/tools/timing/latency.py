@@ -41,8 +41,8 @@ RATES = (500.0, 1000.0)
 TIMER, STATE = TRIGGERS = 'timer', 'state'
 SLICE = 2.0             # s of a turn
 WARM_UP = 0.3           # s of it before, that do not count
-START_UP = 300.0        # s for processes to answer; a first run compiles
-PATIENCE = 60.0         # s for a service to answer, of a process that still configures itself
+START_UP = 300.0        # s for a process to answer that still configures itself; a first run compiles
+PATIENCE = 60.0         # s for a service to answer
 WAIT = 0.02             # s that nothing may come while no loop is served
 DURATION = 60.0         # s of the motion to where the machine is
 TRY_AGAIN = 0.1         # s between two looks at whether the controller follows
@@ -199,7 +199,8 @@ class Bench:
         """The response of a service of a loop, that gets its states meanwhile."""
         request = Trigger.Request() if value is None else SetBool.Request(data=value)
         future = self._clients[subject, service].call_async(request)
-        self._until(future.done, PATIENCE + SLICE, f'{subject.name} to answer {service}', source)
+        patience = START_UP if service == 'run' else PATIENCE
+        self._until(future.done, patience, f'{subject.name} to answer {service}', source)
         return future.result()
 
     def _through(self, seconds, source=None):
