@@ -128,3 +128,10 @@ def test_a_ramp_opens_no_valve_farther_than_it_was():
         opening = np.abs(bench.turn().command)
         assert (opening[valves] <= last[valves] + 1e-12).all()
         last = opening
+
+
+def test_a_blind_stop_of_forces_does_not_accelerate_anew_as_in_the_states_that_are_missing():
+    machine = make_machine('effort', plant='second', rate=RATE)
+    fault = next(one for one, state in cases('effort', 'F01: no_states') if state is RUN)
+    trial = run_motion(machine, 'second', fault, RUN, 0, healthy_speeds(machine, RUN, 0))
+    assert trial.good, trial.text()
