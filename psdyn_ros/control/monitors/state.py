@@ -39,6 +39,7 @@ SUSPECT_VELOCITY, VELOCITY, SUSPECT_CLOSURE, CLOSURE, BRANCH = (
 OF_STAMPS = {UNSTAMPED: 'state_stale', OLD: 'state_stale', FUTURE: 'state_future', ORDER: ORDERED}
 COASTING_TIME = 0.5     # s for which a stop may go on at its speed, beyond what its deceleration takes
 SLACK = 0.005           # m or rad within which a position is the same
+LAG = 0.5               # of the window, by which velocities may lag behind positions
 VELOCITY_STEPS = 2.0    # of the allowed disagreement, by which a velocity may change at once
 FROZEN_TRAVEL = 2.0     # times the travel that friction explains, after which a frozen position counts again
 IN_A_ROW = 3            # jumps, and stamps out of order, that are a fault and not just a bad message
@@ -63,8 +64,8 @@ class StateChecks(Check):
             'than friction explains', RAMPED, 1, timeout='freeze_bound', event=True),
         warning('F11', 'velocity_suspect', 'positions and velocities differ by half of what is allowed', 'is reported',
                 bound_s=0.05, timeout='velocity_window'),
-        Row('F11', 'velocity_residual', STOP_OPEN_LOOP, 'positions and velocities disagree', RAMPED, 1, 0.05,
-            'velocity_window', event=True),
+        Row('F11', 'velocity_residual', STOP_OPEN_LOOP, 'positions and velocities disagree, or drift apart in a quarter '
+            'of a second', RAMPED, 1, 0.05, 'velocity_window', event=True),
         warning('F12', 'closure_suspect', 'redundant joints differ by half of what is allowed', 'is reported'),
         Row('F12', 'closure_residual', STOP_OPEN_LOOP, 'redundant joints of a loop disagree', RAMPED, event=True),
         Row('F12', 'branch_flip', SAFE_OPEN_LOOP, 'a loop in another assembly mode than at the start', AT_ONCE,
@@ -236,6 +237,11 @@ class StateChecks(Check):
             text = f'{self._names[i]} says {c["x"][i]:.6g} for {still[i] / 1e6:.0f} ms while it should move'
             self.findings.append(Finding(FROZEN, text if self.commands_received else
                                          NOT_RECEIVED.text.format(text=text)))
+        if bits & kernels.DRIFTS and not bits & kernels.DISAGREES:
+            drift = self._channels['drift']
+            i = int(np.argmax(np.abs(drift)))
+            self.findings.append(Finding(VELOCITY, f'{self._names[i]} is {1e3 * drift[i]:.3g} mm or mrad from where its '
+                                         'velocities have brought it'))
         if bits & (kernels.DISAGREES | kernels.WARNED):
             i = int(np.argmax(self._channels['disagreement']))
             most = self._channels['disagreement'][i]
@@ -296,6 +302,7 @@ def _records(manipulator, declaration):
     memory['step'] = VELOCITY_STEPS * p.velocity_residual
     memory['freeze_time'], memory['freeze_speed'] = p.freeze_ns, p.freeze_speed
     memory['window'], memory['disagreement'] = round(p.velocity_window * SECOND), p.velocity_residual
+    memory['lag'] = LAG * p.velocity_window
     return channels, memory
 
 

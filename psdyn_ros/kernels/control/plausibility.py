@@ -23,6 +23,8 @@ CHANNEL = np.dtype([
     ('xd', 'f8'),
     ('travel', 'f8'),           # integral of the velocities [m, rad]
     ('disagreement', 'f8'),     # between travel and x, by the time of the window [m/s, rad/s]
+    ('drift', 'f8'),            # of x from the travel, forgotten over `DRIFT_S` [m, rad]
+    ('fastest', 'f8'),          # velocity, forgotten alike [m/s, rad/s]
     ('changed', 'i8'),          # stamp of the last position that was another one
     ('driven', 'i8'),           # stamp since which the reference moves; 0: it does not
     ('wanted', 'f8'),           # travel of the reference meanwhile, since the position changed [m, rad]
@@ -37,6 +39,7 @@ MEMORY = np.dtype([
     ('freeze_speed', 'f8'),     # m/s, rad/s of the reference
     ('window', 'i8'),
     ('disagreement', 'f8'),     # m/s, rad/s allowed
+    ('lag', 'f8'),              # s by which velocities may lag
     ('stamp', 'i8'),            # last accepted; 0: none
     ('first', 'i8'),            # place of the oldest state in the window, in the ring
     ('last', 'i8'),             # place of the newest
@@ -50,7 +53,9 @@ SENSOR = np.dtype([
 
 UNCLOSED, NON_FINITE, ACCEPTED, JUMPED = -3, -2, 0, 1
 ADDED, MOST_ADDED = 2, 3    # rows of what goes on with its reference
-FROZEN, WARNED, DISAGREES, AT_STOP = 1, 2, 4, 8     # bits
+FROZEN, WARNED, DISAGREES, AT_STOP, DRIFTS = 1, 2, 4, 8, 16     # bits
+DRIFT_S = 0.25              # over which a drift of positions from velocities is forgotten
+DRIFT_STEP_S = 0.02         # of the disagreement that is allowed, by which a position may drift at rest
 
 # A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
 TRIANGLE = np.dtype([
@@ -146,9 +151,12 @@ def record_stamp(m, stamps, stamp, known):
 def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
     """Integrate the velocity, and note since when the channel stands still and since when it should move."""
     if known:
-        c['travel'] += 0.5 * dt * (c['xd'] + xd)
+        way, left = 0.5 * dt * (c['xd'] + xd), max(1.0 - dt / DRIFT_S, 0.0)
+        c['travel'] += way
+        c['drift'] = left * (c['drift'] + x - c['x'] - way)
+        c['fastest'] = max(left * c['fastest'], abs(xd))
     else:
-        c['travel'] = 0.0
+        c['travel'] = c['drift'] = c['fastest'] = 0.0
     if not known or x != c['x']:
         c['changed'], c['wanted'] = stamp, 0.0
     if not abs(desired_rate) > m['freeze_speed']:
@@ -171,6 +179,8 @@ def findings_of_channel(c, m, stamp):
         found |= DISAGREES
     elif c['disagreement'] > 0.5 * m['disagreement']:
         found |= WARNED
+    if abs(c['drift']) > DRIFT_STEP_S * m['disagreement'] + m['lag'] * c['fastest']:
+        found |= DRIFTS
     if c['x'] < c['lower'] + c['margin'] or c['x'] > c['upper'] - c['margin']:
         found |= AT_STOP
     return found

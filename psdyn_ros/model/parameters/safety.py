@@ -94,10 +94,10 @@ class Plausibility:
                                 high=MAX_TIMEOUT_S)
     freeze_speed: float = number('m/s or rad/s of the reference above which a position should move', 0.02, low=1e-6,
                                  high=10.0)
-    velocity_window: float = number('s over which positions and velocities are held against each other', 0.05,
-                                    low=0.002, high=MAX_TIMEOUT_S)
-    velocity_residual: float = number('m/s or rad/s by which they may disagree; a velocity steps by twice that at most',
-                                      0.05, low=1e-6, high=10.0)
+    velocity_window: float = number('s over which positions and velocities are held against each other; velocities may '
+                                    'lag by half of it', 0.05, low=0.002, high=MAX_TIMEOUT_S)
+    velocity_residual: float = number('m/s or rad/s by which they may disagree, and in 20 ms of which a position may '
+                                      'drift; a velocity steps by twice that at most', 0.05, low=1e-6, high=10.0)
     clock_skew: float = number('s that a stamp may lie in the future', 0.005, low=0.0, high=MAX_TIMEOUT_S)
     start_tolerance: float = number('m or rad between the measured state and the start of a reference', 0.01, low=1e-6,
                                     high=1.0)

@@ -271,6 +271,28 @@ def test_positions_and_velocities_that_disagree_F11():
     assert 'F11' in rig.core.states.reasons['velocity_residual']
 
 
+def test_a_velocity_that_lacks_less_than_the_residual_adds_up_F11():
+    rig = Rig('valve').run()
+    assert 0.02 < abs(rig.output.desired[1, 1]) < rig.core.declaration.plausibility.velocity_residual
+
+    def less(stamp, x, xd):
+        xd[1] *= 0.2
+        return stamp, x, xd
+    assert rig.until(STOPPING, 75, state=less) > 10 and 'mm' in rig.core.states.reasons['velocity_residual']
+
+
+@pytest.mark.parametrize('lag', [0.005, 0.025])
+def test_velocities_that_lag_as_filters_let_them_are_sound_F11(lag):
+    rig, filtered = Rig('valve').run(), None
+
+    def late(stamp, x, xd):
+        nonlocal filtered
+        filtered = xd.copy() if filtered is None else filtered + (xd - filtered) / (RATE * lag)
+        return stamp, x, filtered.copy()
+    rig.ticks(800, state=late)
+    assert 'velocity_residual' not in rig.counts and rig.state < STOPPING
+
+
 def test_loops_whose_joints_disagree_F12():
     rig = Rig().run()
     rig.ticks(5, state=lambda *state: (*state, 0.003))
