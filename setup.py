@@ -36,7 +36,10 @@ setup(
         'argcomplete', 'defusedxml', 'jinja2', 'lz4', 'matplotlib', 'mcap', 'numba', 'numpy>=1.26', 'pyyaml', 'rosbags',
         'scipy', 'tqdm', 'transforms3d', 'zstandard',
     ],
-    extras_require={'fleet': ['dask', 'distributed'], 'frames': ['pandas'], 'view': ['trimesh']},
+    extras_require={
+        'fleet': ['dask', 'distributed'], 'frames': ['pandas'], 'view': ['trimesh'],
+        'test': ['pytest'],     # `colcon test` runs unittest where no package asks for pytest
+    },
     zip_safe=False,
     maintainer=manifest.findtext('maintainer'),
     maintainer_email=manifest.find('maintainer').get('email'),

@@ -12,6 +12,8 @@ from zipfile import ZipFile
 
 import pytest
 from catkin_pkg.package import parse_package
+from colcon_core.task.python.test import has_test_dependency
+from colcon_python_setup_py.package_identification.python_setup_py import get_setup_information
 from conftest import thorough
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -111,6 +113,10 @@ def third_party_imports(folder):
 
 def test_colcon_knows_a_ros_package(source):
     assert re.search(r'^psdyn_ros\t\S+\t\(ros\.ament_python\)$', colcon(source.parents[1], 'list'), re.M)
+
+
+def test_colcon_tests_with_pytest():
+    assert has_test_dependency(get_setup_information(ROOT / 'setup.py'), 'pytest')
 
 
 def test_colcon_installs_where_ros_looks(workspace):
