@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import sys
 
 import pytest
 from support.paths import ROOT
@@ -17,6 +18,21 @@ def test_parameter_tables_are_those_of_the_nodes():
     for table in tables().values():
         for line in markdown('', table):
             assert any(line in page for page in pages) or not line.startswith('|')
+
+
+CONFIGURATIONS = ''.join(path.read_text() for path in sorted((ROOT / 'config').rglob('*.yaml')))
+
+
+@pytest.mark.parametrize('module', sorted(set(re.findall(r'python3 -m (psdyn_ros[.\w]+\w)', CONFIGURATIONS))))
+def test_commands_that_the_configurations_name_print_tables(module, monkeypatch, capsys):
+    if module.startswith('psdyn_ros.nodes'):
+        pytest.importorskip('rclpy', reason='the tables are part of the nodes')
+    monkeypatch.delitem(sys.modules, module, raising=False)     # runpy warns of a module that is there already
+    try:
+        runpy.run_module(module, run_name='__main__')
+    except SystemExit as end:
+        assert not end.code
+    assert '| parameter |' in capsys.readouterr().out
 
 
 def test_make_targets_exist():
