@@ -422,8 +422,8 @@ class Controller:
                   **{f'last rejected {topic}': brief(reason) for topic, reason in rejected.reasons.items()},
                   'resident memory [MiB]': realtime.resident_memory() / 2**20}
         if core is not None:
-            values |= {'cycles': records.cycles, 'missed slots': records.missed, 'longest run missed':
-                       records.longest_missed, 'execution p99 [ms]':
+            values |= {'cycles': records.cycles, 'missed slots': records.missed, 'stalls': records.stalls,
+                       'longest run missed': records.longest_missed, 'execution p99 [ms]':
                        float(records.histograms['execution'].percentiles(99.0)[0] * 1e3), **status(core)}
         self._diagnostics.publish(time.time_ns() if self._now is None else self._now(), self._node.lifecycle,
                                   self._node.refusal, None if core is None else core.states, values, self._notes())

@@ -77,13 +77,16 @@ def verdict(results):
             yield Check(f'execution p{percentile:g}{where}', f'{1e6 * ours:.0f} µs',
                         f'at most {most:g} times that of the echo loop, {1e6 * theirs:.0f} µs',
                         bool(0.0 < ours <= most * theirs))
-        yield _missed(result.records, echo.records, where)
+        yield missed_slots(result.records, echo.records, where)
 
 
-def _missed(ours, echo, where):
-    """Missed slots come in stalls of the machine, so that stalls are counted to tell chance from cause."""
-    rates = [records.missed / max(records.cycles + records.missed, 1) for records in (ours, echo)]
-    slots = [records.cycles + records.missed for records in (ours, echo)]
+def missed_slots(ours, echo, where=''):
+    """The `Check` of missed slots, each an object with `cycles`, `missed` and `stalls`.
+
+    They come in stalls of the machine, so that stalls are counted to tell chance from cause.
+    """
+    slots = [one.cycles + one.missed for one in (ours, echo)]
+    rates = [one.missed / max(count, 1) for one, count in zip((ours, echo), slots)]
     stalls = ours.stalls + echo.stalls
     chance = float(binom.sf(ours.stalls - 1, stalls, slots[0] / max(sum(slots), 1))) if stalls else 1.0
     return Check(f'missed slots{where}', f'{100.0 * rates[0]:.3f} % in {ours.stalls} stalls',

@@ -19,6 +19,7 @@ from ....control.safety.fault_table import State
 from ....model.units import SECOND
 from ....nodes.messages.conversions import ns_to_stamp
 from ...timing.flood import RATES, READY, Flood
+from ...timing.report import missed_slots
 from .bench import COMMANDS, WireError
 
 MOTION = 8.0            # s, longer than any attack
@@ -46,6 +47,23 @@ class Attack(NamedTuple):
     shares: tuple | None = None
     """Of the slots that were missed: by it right before and under the attack, and so by a bare echo loop under the same
     right after; None: nobody looked."""
+
+
+class Slots(NamedTuple):
+    """What became of the slots of a loop: cycles, or missed ones, which come in stalls."""
+
+    cycles: int
+    missed: int
+    stalls: int
+
+    def since(self, before):
+        """What came after those."""
+        return Slots(*(now - then for now, then in zip(self, before)))
+
+    @property
+    def share(self):
+        """Of all slots those that were missed."""
+        return self.missed / max(self.cycles + self.missed, 1)
 
 
 class CommandWatch:
@@ -124,17 +142,16 @@ def _brought_to_move(bench, controller, rng):
 
 def _missed(bench, name):
     """Slots without a cycle so far, as the node says in diagnostics."""
-    return _slots(bench, name)[0]
+    return _slots(bench, name).missed
 
 
 def _slots(bench, name):
-    """(missed, all) slots so far, as an array."""
+    """`Slots` so far."""
     bench.reports.pop(f'{name}: control', None)
     bench.within(lambda: f'{name}: control' in bench.reports, REPORTED)
     status = bench.reports.get(f'{name}: control')
     found = {pair.key: pair.value for pair in status.values} if status else {}
-    missed = int(found.get('missed slots', 0))
-    return np.array([missed, missed + int(found.get('cycles', 0))])
+    return Slots(*(int(found.get(key, 0)) for key in ('cycles', 'missed slots', 'stalls')))
 
 
 def _names(controller):
@@ -186,18 +203,25 @@ def _parameter_storm(bench, watch, controller, rng):
 def _flooded(bench, controller, row, what, kind):
     """A flood from a process of its own, of the controller and then of a bare echo loop."""
     controller.states.clear()
-    sent, missed, shares = _under_flood(bench, controller.name, kind)
+    sent, *ours = _under_flood(bench, controller.name, kind)
     states = _names(controller)
     # it may stop the machine, by its timeouts, but never end or give bad commands
     problem = f'the process ended under {what}' if controller.process.poll() is not None else ''
-    return Attack(row, what, sent, states, None, None, missed, problem, (*shares, *_under_flood(bench, ECHO, kind)[2]))
+    _, *echo = _under_flood(bench, ECHO, kind)
+    check = missed_slots(ours[1], echo[1])
+    if not problem and min(ours[1].cycles, echo[1].cycles) <= 0:
+        problem = f'cycles of the controller or the echo were not reported under {what}'
+    elif not problem and not check.passed:
+        problem = f'{check.what}: {check.measured}; required: {check.required}'
+    return Attack(row, what, sent, states, None, None, ours[1].missed, problem,
+                  tuple(slots.share for slots in (*ours, *echo)))
 
 
 def _under_flood(bench, name, kind):
-    """(messages sent, slots that the node of this name missed meanwhile, their shares before it and meanwhile)."""
+    """(messages sent, `Slots` of the node of this name right before it, and meanwhile)."""
     before = _slots(bench, name)
     bench.through(LASTS)
-    quiet = _slots(bench, name) - before
+    quiet = _slots(bench, name).since(before)
     log = f'flood_{kind}_{name}'
     flood = bench.nodes.start(log, 'psdyn_ros.tools.fault_campaign.over_dds.attacks', kind, name, str(LASTS))
     bench.within(lambda: READY in bench.said(log) or flood.poll() is not None, 30.0)    # its start is no flood
@@ -209,9 +233,7 @@ def _under_flood(bench, name, kind):
         flood.kill()
         flood.wait()
     sent = bench.said(log).split()
-    under = _slots(bench, name) - before
-    return (int(sent[-1]) if sent and sent[-1].isdigit() else 0, int(under[0]),
-            [float(missed / max(slots, 1)) for missed, slots in (quiet, under)])
+    return (int(sent[-1]) if sent and sent[-1].isdigit() else 0, quiet, _slots(bench, name).since(before))
 
 
 def _small_flood(bench, watch, controller, rng):

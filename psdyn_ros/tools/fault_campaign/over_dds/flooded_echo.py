@@ -3,7 +3,7 @@
     python -m psdyn_ros.tools.fault_campaign.over_dds.flooded_echo --ros-args -r __node:=echo
 
 It answers states, receives points, trajectories and here also pressures by subscriptions like those of a controller
-without reading them, and reports in diagnostics how many slots it missed.
+without reading them, and reports in diagnostics how many slots it missed in how many stalls.
 """
 
 import sys
@@ -31,7 +31,8 @@ class FloodedEcho(Echo):
         self.loop.chore(self._publish_report, REPORTS)
 
     def _publish_report(self):
-        values = {'cycles': self.loop.records.cycles, 'missed slots': self.loop.records.missed}
+        records = self.loop.records
+        values = {'cycles': records.cycles, 'missed slots': records.missed, 'stalls': records.stalls}
         self._report(DiagnosticArray(status=[DiagnosticStatus(
             name=self._name, values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])]))
 
