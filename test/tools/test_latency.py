@@ -182,6 +182,9 @@ def test_a_short_run_over_dds(tmp_path, monkeypatch, capfd):
     code = psdyn(['latency', '--seconds', '3', '--rate', '200', '--trigger', 'timer', '--realtime', OFF,
                   '--json', files['json'], '--picture', files['png'], '--report', files['md']])
     told = json.loads(Path(files['json']).read_text())
+    # bounds are held or missed by the speed of this computer; what is judged, and the code of it, are not
+    assert [check['what'].split(' at ')[0] for check in told['verdict']] == [
+        'execution p50', 'execution p99', 'missed slots']
     assert code == int(not all(check['passed'] for check in told['verdict']))
     loops = {(loop['kind'], loop['trigger']): loop for loop in told['loops']}
     assert len(loops) == 3 and told['conditions']['load beside'] == 'none of ours'
@@ -253,6 +256,8 @@ def test_a_short_soak_over_dds(tmp_path, monkeypatch, capfd):
     file = tmp_path / 'soak.json'
     code = soak.main(['--hours', '0.0015', '--motion', '1.5', '--rate', '200', '--json', str(file)])
     told = json.loads(file.read_text())
+    # a computer that stalls makes faults and worse tracking; nothing else fails so short a run
+    assert re.fullmatch(r'(the tracking error went [^;]*)?(; )?(\d+ faults)?', told['failure'])
     assert code == int(bool(told['failure'])) and 'memory of the controller' in capfd.readouterr().out
     assert set(told['samples']) == {'simulator', 'controller'}
     for samples in told['samples'].values():

@@ -70,6 +70,8 @@ def test_a_demonstration_of_the_page_runs_and_its_code_is_its_verdict(installed,
     done = subprocess.run(command, shell=True, cwd=tmp_path, text=True, capture_output=True)
     verdict = re.search(r'^(PASS|FAIL): .*$', done.stdout, re.MULTILINE)
     assert verdict and done.returncode == {'PASS': 0, 'FAIL': 1}[verdict[1]], done
+    # on the clock a computer that stalls for longer than `ttl` has the cylinder frozen, which fails
+    assert verdict[1] == 'PASS' or '--real-time' in command, done
     assert verdict[0] in (tmp_path / 'demo_output' / 'report.html').read_text()
 
 

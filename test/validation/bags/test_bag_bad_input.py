@@ -79,26 +79,26 @@ def test_joints_of_another_robot_are_named(validated, tmp_path, swing):
 @pytest.mark.parametrize('shift', [-BEGIN / SECOND, 1e6])
 def test_simulated_and_wall_time_in_one_bag_are_told_apart(validated, tmp_path, swing, shift):
     code, text = validated(cases.write(tmp_path / 'a.mcap', states(swing), pressures(swing, shift=shift)))
-    assert code in (1, 3) and f'{TELEMETRY}: its stamps differ' in text
+    assert code == 1 and f'{TELEMETRY}: its stamps differ' in text
     assert 'simulated and wall time mixed?' in text and 'times of receipt are used' in text
 
 
 def test_numbers_that_are_none_are_counted_and_too_many_are_unusable(validated, tmp_path, swing):
     code, text = validated(cases.write(tmp_path / 'a.mcap', states(swing), pressures(swing, spoiled=(50, 51))))
-    assert code in (1, 3) and f'{TELEMETRY}: 2 messages with numbers that are not finite' in text
+    assert code == 1 and f'{TELEMETRY}: 2 messages with numbers that are not finite' in text
     code, text = validated(cases.write(tmp_path / 'b.mcap', states(swing), pressures(swing, spoiled=range(100))))
     assert code == 2 and 'unusable' in text
     code, text = validated(cases.write(tmp_path / 'c.mcap', states(swing, np.nan)))
     assert code == 2 and 'no topic with measured joints' in text
 
 
-@pytest.mark.parametrize('name, factor, unit', [('states', 1e3, 'in mm?'), ('pressures', 1e-3, 'in kPa?'),
-                                                ('pressures', 1e-5, 'in bar')])
-def test_units_that_are_off_are_named(validated, tmp_path, swing, name, factor, unit):
+@pytest.mark.parametrize('name, factor, unit, expected', [
+    ('states', 1e3, 'in mm?', 2), ('pressures', 1e-3, 'in kPa?', 1), ('pressures', 1e-5, 'in bar', 1)])
+def test_units_that_are_off_are_named(validated, tmp_path, swing, name, factor, unit, expected):
     factors = {'states': 1.0, 'pressures': 1.0, name: factor}
     code, text = validated(cases.write(tmp_path / 'a.mcap', states(swing, factors['states']),
                                        pressures(swing, factors['pressures'])))
-    assert code in (1, 2) and unit in text
+    assert code == expected and unit in text
     assert ('lift_cylinder.position' if name == 'states' else 'pressures') in text
 
 
