@@ -2,6 +2,7 @@
 
 import array
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from psdyn_ros.nodes.controller.parameters import gains
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.runtime import deadlines as pacing
-from psdyn_ros.nodes.runtime import rejection_log
+from psdyn_ros.nodes.runtime import diagnostics, rejection_log
 from psdyn_ros.nodes.simulator.parameters import initial_positions
 from psdyn_ros.tools.demo import processes  # noqa: E402
 from psdyn_ros.tools.demo.demonstration import demonstration  # noqa: E402
@@ -248,6 +249,17 @@ def test_diagnostics_carry_level_and_values():
     status = conversions.diagnostics_msg(SECOND, 'plant', 'warn', 'held', {'a': 1, 'b': 0.25}).status[0]
     assert (status.name, status.message, status.level) == ('plant', 'held', b'\x01')
     assert {pair.key: pair.value for pair in status.values} == {'a': '1', 'b': '0.25'}
+
+
+@pytest.mark.parametrize('prefix', ['', 'left/', 'site/left/'])
+def test_diagnostics_of_two_machines_have_names_of_their_own(prefix):
+    sent = []
+    node = SimpleNamespace(
+        get_name=lambda: 'controller', get_fully_qualified_name=lambda: f'/{prefix}controller',
+        create_publisher=lambda kind, topic, qos: SimpleNamespace(publish=sent.append))
+    diagnostics.publisher(node)(conversions.diagnostics_msg(SECOND, 'controller: control', 'ok', 'HOLD', {}))
+    (status,) = sent[0].status
+    assert (status.name, status.hardware_id) == (f'{prefix}controller: control', f'/{prefix}controller')
 
 
 # what else the nodes are made of

@@ -6,13 +6,17 @@ from .qos import RELIABLE
 
 
 def publisher(node):
-    """Return a function that publishes a DiagnosticArray with the full name of the node as `hardware_id`."""
+    """Return a function that publishes a DiagnosticArray whose statuses have names that begin with that of the node.
+
+    It puts the namespace before these names, and the full name of the node in `hardware_id`.
+    """
     publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
     name = node.get_fully_qualified_name()
+    namespace = name[1:].removesuffix(node.get_name())
 
     def send(message):
         for status in message.status:
-            status.hardware_id = name
+            status.name, status.hardware_id = namespace + status.name, name
         publish(message)
 
     return send

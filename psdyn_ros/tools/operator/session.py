@@ -265,11 +265,12 @@ class Operator:
     def _keep_diagnostics(self, message):
         inside = self.node.get_namespace().rstrip('/') + '/'
         for status in message.status:
-            # /diagnostics is one topic for all machines; nodes of this package give their full name as hardware_id
+            # /diagnostics is one topic for all machines; nodes of this package give their full name as hardware_id, and
+            # begin names of statuses with it, without its slash
             node = status.hardware_id
             if node.startswith('/') and not node.startswith(inside):
                 continue
-            name = f'{node.rpartition("/")[0]}/{status.name}' if node.startswith('/') else status.name
+            name = f'/{status.name}' if node.startswith('/') else status.name
             self.statuses[name] = status
             self.reports += name == f'{self.controller}: control'
 

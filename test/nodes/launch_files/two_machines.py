@@ -49,18 +49,19 @@ class TestTwoMachines(unittest.TestCase):
         reports = {}
 
         def keep(message):
-            reports.update({(status.hardware_id, status.name): status.message for status in message.status})
+            reports.update({status.name: (status.hardware_id, status.message) for status in message.status})
 
         self.node.create_subscription(DiagnosticArray, '/diagnostics', keep, 100)
         topics = [f'{name}/controller/joint_commands' for name in MACHINES]
         self.until(lambda: all(self.node.count_publishers(topic) == self.node.count_subscribers(topic) == 1
                                for topic in topics))
-        self.until(lambda: all((f'{name}/simulator', 'simulator: plant') in reports for name in MACHINES))
+        self.until(lambda: all(f'{name[1:]}/simulator: plant' in reports for name in MACHINES))
         # names of safety states are in capitals, those of lifecycle states are not
-        self.until(lambda: all(reports.get((f'{name}/controller', 'controller: control'), 'none')[0].isupper()
+        self.until(lambda: all(reports.get(f'{name[1:]}/controller: control', ('', 'none'))[1][0].isupper()
                                for name in MACHINES))
-        self.assertFalse({name for name, _ in reports} - {f'{name}/{node}' for name in MACHINES
-                                                          for node in ('simulator', 'controller')})
+        self.assertEqual({name: node for name, (node, _) in reports.items()}, {
+            f'{name[1:]}/{part}': f'{name}/{part.split(":")[0]}' for name in MACHINES
+            for part in ('simulator: plant', 'controller: control')})
 
 
 @launch_testing.post_shutdown_test()

@@ -176,11 +176,11 @@ def test_diagnostics_of_another_namespace_are_left_out(namespace, kept):
     operator.controller, operator.statuses, operator.reports = f'{namespace.rstrip("/")}/controller', {}, 0
     operator._keep_diagnostics(DiagnosticArray(status=[
         DiagnosticStatus(name=name, hardware_id=node) for node, name in (
-            ('/crane/simulator', 'simulator: plant'), ('/simulator', 'simulator: plant'),
-            ('/digger/simulator', 'simulator: plant'), ('', 'pump'))]))
+            ('/crane/simulator', 'crane/simulator: plant'), ('/simulator', 'simulator: plant'),
+            ('/digger/simulator', 'digger/simulator: plant'), ('', 'pump'))]))
     assert list(operator.statuses) == kept and operator.reports == 0
     operator._keep_diagnostics(DiagnosticArray(status=[
-        DiagnosticStatus(name='controller: control', hardware_id=operator.controller)]))
+        DiagnosticStatus(name=f'{operator.controller[1:]}: control', hardware_id=operator.controller)]))
     assert operator.reports == 1
 
 

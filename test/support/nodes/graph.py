@@ -205,7 +205,7 @@ class Graph:
 
     def _keep_report(self, msg):
         for status in msg.status:
-            self.reports[status.name] = status
+            self.reports[status.name.removeprefix(f'{self.namespace[1:]}/')] = status
 
 
 @contextmanager
