@@ -368,19 +368,21 @@ def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tm
         point = JointTrajectoryPoint(positions=target.tolist())
         point.time_from_start.sec = 1
         trajectory = JointTrajectory(joint_names=list(crane.actuators), points=[point])
-        trajectories = left.publisher(JointTrajectory, 'controller/joint_trajectory', 1)
+        wanted = dict.fromkeys((left, right), crane.initial_position)
 
-        def off(g, wanted):
+        def off(g):
             now = dict(zip(states[g][-1].name, states[g][-1].position))
-            return np.abs(wanted - [now[name] for name in crane.actuators]).max()
+            return np.abs(wanted[g] - [now[name] for name in crane.actuators]).max()
 
-        left.until(trajectories.get_subscription_count)
-        trajectories.publish(trajectory)
-        left.until(lambda: off(left, target) < 2e-3, 60.0)
-        assert left.stops == right.stops == 0
-        del states[right][:]
-        right.until(lambda: states[right])
-        assert off(right, crane.initial_position) < 2e-3
+        for moved, other in ((left, right), (right, left)):
+            trajectories = moved.publisher(JointTrajectory, 'controller/joint_trajectory', 1)
+            moved.until(trajectories.get_subscription_count)
+            wanted[moved] = target
+            trajectories.publish(trajectory)
+            moved.until(lambda moved=moved: off(moved) < 2e-3, 60.0)
+            del states[other][:]
+            other.until(lambda other=other: states[other])
+            assert off(other) < 2e-3 and left.stops == right.stops == 0
         for g in (left, right):
             g.until(lambda g=g: {status.hardware_id for status in g.reports.values()} == {
                 f'{g.namespace}/simulator', f'{g.namespace}/controller'})
