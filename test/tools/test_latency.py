@@ -1,4 +1,4 @@
-"""`psdyn latency` and the soak: what they say of what was measured, and a short run of each over real DDS."""
+"""`psdyn latency`, the soak, floods of the campaign: what they say of what was measured; short runs over real DDS."""
 
 import json
 import os
@@ -19,6 +19,8 @@ from rclpy.serialization import serialize_message  # noqa: E402
 
 from psdyn_ros.nodes.controller.cycle_statistics import CycleRecords  # noqa: E402
 from psdyn_ros.nodes.runtime.realtime import OFF  # noqa: E402
+from psdyn_ros.tools.fault_campaign.over_dds import attacks  # noqa: E402
+from psdyn_ros.tools.fault_campaign.over_dds.attacks import ECHO, Slots  # noqa: E402
 from psdyn_ros.tools.timing import conditions, cyclictest, flood, latency, soak  # noqa: E402
 from psdyn_ros.tools.timing import loops as latency_loops
 from psdyn_ros.tools.timing import report as latency_report
@@ -285,3 +287,21 @@ def test_a_flood_publishes_no_faster_than_asked_for(kind, kinds_of_message, most
     assert flood.Flood(Node(), kind, 'echo').burst(0.05) == len(sent) <= most
     assert sent and {type(message).__name__ for message in sent} == {kinds_of_message}
     assert (len(serialize_message(sent[0])) > 2**20) == (kind == 'large')
+
+
+@pytest.mark.parametrize('ours, echo, code, words', [
+    (Slots(1000, 0, 0), Slots(1000, 0, 0), None, ''),
+    (Slots(990, 10, 4), Slots(1000, 0, 0), None, ''),                   # four stalls may be chance
+    (Slots(990, 10, 5), Slots(1000, 0, 0), None, 'missed slots: 1.000 % in 5 stalls; required: not above the echo'),
+    (Slots(900, 100, 50), Slots(890, 110, 20), None, ''),               # fewer slots than the echo
+    (Slots(-990, 0, 0), Slots(1000, 0, 0), None, 'cycles of the controller or the echo were not reported'),
+    (Slots(990, 10, 5), Slots(1000, 0, 0), 1, 'the process ended under a flood'),
+])
+def test_a_flood_is_a_problem_where_more_slots_are_missed_than_the_echo_misses_by_chance(
+        monkeypatch, ours, echo, code, words):
+    found = {'controller_1': (100, Slots(999, 1, 1), ours), ECHO: (100, Slots(500, 0, 0), echo)}
+    monkeypatch.setattr(attacks, '_under_flood', lambda bench, name, kind: found[name])
+    controller = SimpleNamespace(name='controller_1', states=set(), process=SimpleNamespace(poll=lambda: code))
+    attack = attacks._flooded(None, controller, 'F33', 'a flood', 'small')
+    assert attack.problem.startswith(words) and bool(attack.problem) == bool(words)
+    assert (attack.missed, len(attack.shares), attack.shares[0]) == (ours.missed, 4, 0.001)
