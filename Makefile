@@ -67,10 +67,12 @@ docs:  ## the pages as a site: build/site/index.html
 	@$(bootstrap) dev
 	@NO_MKDOCS_2_WARNING=1 $(bin)/mkdocs build --strict --quiet
 
-pictures: demo  ## draw the pictures of README and docs: machines, and the viewer by Chromium (apt install chromium)
+pictures:  ## draw the pictures of README and docs: machines, and the viewer by Chromium (apt install chromium)
 	@$(bootstrap) dev
 	@$(bin)/python scripts/draw_machines.py
-	@$(bin)/python scripts/draw_view.py demo_output
+	@rm -rf build/pictures
+	@$(bin)/psdyn demo --output build/pictures
+	@$(bin)/python scripts/draw_view.py build/pictures
 
 lint:  ## check style, common mistakes, and the types of what users call
 	@$(bootstrap) dev

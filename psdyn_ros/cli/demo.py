@@ -8,7 +8,8 @@ HELP = 'simulate and control a machine over ROS 2, compare with PID or PD, write
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
     add_machine(parser, '--machine', default='hiab_xs031', metavar='MACHINE')
-    parser.add_argument('--output', default='demo_output', metavar='DIR', help='folder of bags, plots and report')
+    parser.add_argument('--output', metavar='DIR',
+                        help='new folder of bags, plots and report (default: demo_output, then demo_output_2, ...)')
     parser.add_argument('--level', choices=('valve', 'effort'),
                         help='what the controller commands (default: valve where the machine has hydraulics)')
     parser.add_argument('--rig', metavar='CYLINDER',

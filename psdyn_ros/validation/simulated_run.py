@@ -24,6 +24,7 @@ from ..simulation.sensors.plant_sensors import PlantSensors
 from ..simulation.sensors.readings import exact_readings
 from ..simulation.snapshot import Machine, write_snapshot
 from ..simulation.study import Study
+from .bags.recording import check_unused
 from .bags.simulated_bag import SimulatedBag
 from .simulated_states import SimulatedStates
 
@@ -89,8 +90,7 @@ def simulate_into_bag(machine: str | PathLike[str], commands: str | PathLike[str
     run      `Run`; None: defaults
     """
     run, machine, commands, output = run or Run(), fspath(machine), fspath(commands), Path(output)
-    if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
-        raise ModelError(f"output '{output}' exists and will not be overwritten; expected a new folder")
+    check_unused(output)
     manipulator = load(machine, initial=run.initial)
     hydraulics = run.hydraulics
     if hydraulics is None and not Path(machine).is_file():

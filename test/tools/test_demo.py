@@ -115,6 +115,21 @@ def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
     assert says in said and 'Traceback' not in said
 
 
+def test_what_is_there_is_never_overwritten(tmp_path, monkeypatch, capfd):
+    mine = tmp_path / 'valve_pid' / 'mine.txt'
+    mine.parent.mkdir()
+    mine.write_text('of somebody')
+    assert cli.main(['demo', '--output', str(tmp_path)]) == 2
+    assert f"output '{tmp_path}' exists and will not be overwritten" in capfd.readouterr().err
+    assert [path for path in tmp_path.rglob('*') if path.is_file()] == [mine] and mine.read_text() == 'of somebody'
+    monkeypatch.chdir(tmp_path)
+    outputs = []
+    monkeypatch.setattr(demo, '_run', lambda setup, output, *_: output.mkdir() or outputs.append(str(output)))
+    for _ in range(3):
+        demo.run()
+    assert outputs == ['demo_output', 'demo_output_2', 'demo_output_3']
+
+
 @pytest.mark.lockstep
 def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch, capfd):
     monkeypatch.setitem(demo.JUDGED, 'valve', 'no_such_law')

@@ -203,6 +203,16 @@ def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
     assert not (tmp_path / 'bags').exists()
 
 
+@pytest.mark.parametrize('name', ['payload/mine.txt', 'machine.urdf'])
+def test_what_is_there_is_never_overwritten(tmp_path, capfd, name):
+    mine = tmp_path / name
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text('of somebody')
+    assert cli.main(['record-demo', '--output', str(tmp_path), '--cases', 'healthy,payload']) == 2
+    assert f"output '{tmp_path / name.split('/')[0]}' exists and will not be overwritten" in capfd.readouterr().err
+    assert [path for path in tmp_path.rglob('*') if path.is_file()] == [mine] and mine.read_text() == 'of somebody'
+
+
 def test_moves_keep_to_their_ranges_and_repeat_with_their_seed():
     crane = load(record_cases.model_urdf((ROOT / 'urdf' / 'hiab_xs031.urdf').read_text()))
     ranges, speeds = loaded_crane.RANGES, loaded_crane.SPEEDS

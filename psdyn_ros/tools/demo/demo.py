@@ -5,6 +5,7 @@ load hangs, each time with new processes, in lock-step or on the clock. Tables a
 of a run that ended early too.
 """
 
+import itertools
 import math
 import os
 import platform
@@ -28,7 +29,7 @@ from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
 from ...model.units import SECOND
-from ...validation.bags.recording import TOPICS, BagError, Topics, read_bag
+from ...validation.bags.recording import TOPICS, BagError, Topics, check_unused, read_bag
 from ...validation.metrics.tracking import track, units
 from ...validation.playback import write_playback
 from ...validation.report import page
@@ -47,6 +48,7 @@ JUDGED = {VALVE: 'valve_computed_torque', EFFORT: 'computed_torque'}
 BASELINE = {VALVE: 'valve_pid', EFFORT: 'pd_gravity'}
 NAMES = {'computed_torque': 'computed torque', 'pd_gravity': 'PD + constant gravity',
          'valve_computed_torque': 'computed torque on valves', 'valve_pid': 'PID + velocity feedforward on valves'}
+OUTPUT = 'demo_output'
 RATE = 500.0                # Hz, where the configuration of the machine says nothing else
 BANDWIDTH = 15.0            # rad/s, of computed torque, so too
 BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make the baseline chatter
@@ -90,7 +92,7 @@ class Setup(NamedTuple):
     way: dict
 
 
-def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None, real_time=False, config=None,
+def run(machine='hiab_xs031', output_dir=None, *, level=None, rig=None, real_time=False, config=None,
         **settings):
     """Run the demonstration; return 0, or 1 where its verdict is a failure.
 
@@ -98,7 +100,8 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     configuration of the machine says.
 
     machine     URDF file, or the name of a machine of the package, which brings its configuration
-    output_dir  folder for the bags, the figures and report.html
+    output_dir  new folder for the bags, the figures and report.html; None: demo_output, or with the first number that
+                is free where there is one
     level       what the controller commands: 'valve' or 'effort'; None: as the configuration says, else valves where
                 the machine has hydraulics
     rig         a cylinder that is put on a test rig, and compared with the whole machine; None: no rig
@@ -112,7 +115,15 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     with terminable():
         setup = _setup(machine, VALVE if rig else level, config,
                        {name: value for name, value in settings.items() if value is not None})
-        return _run(setup, Path(output_dir), rig, real_time)
+        output = _unused() if output_dir is None else Path(output_dir)
+        check_unused(output)
+        return _run(setup, output, rig, real_time)
+
+
+def _unused():
+    """The path demo_output, else demo_output_2 or the next one that is not there."""
+    paths = (Path(OUTPUT + (f'_{number}' if number > 1 else '')) for number in itertools.count(1))
+    return next(path for path in paths if not path.exists())
 
 
 def _setup(machine, level, config, given):

@@ -1,7 +1,6 @@
 """Keeps what goes over topics, undecoded, to be written into a bag afterwards."""
 
 import math
-import shutil
 import time
 from collections import Counter
 
@@ -47,7 +46,7 @@ class Recorder:
                 yield received, deserialize_message(data, self._types[topic])
 
     def write(self, path, begin=0, end=math.inf, compressed=False, more=(), types=None):
-        """Write an MCAP bag of what was received from `begin` to `end` ns, in place of the folder `path`.
+        """Write an MCAP bag of what was received from `begin` to `end` ns into the new or empty folder `path`.
 
         more   further (topic, ns, serialised message)
         types  topic -> message type of these
@@ -55,7 +54,7 @@ class Recorder:
         Returns {topic: number of messages}.
         """
         if path.exists():
-            shutil.rmtree(path)
+            path.rmdir()
         messages = [message for message in self._messages if begin <= message[1] <= end]
         written = sorted([*messages, *more], key=lambda message: message[1]) if more else messages
         write_bag(path, written, {**{topic: _type_name(kind) for topic, kind in self._types.items()}, **(types or {})},

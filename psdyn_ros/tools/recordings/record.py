@@ -22,6 +22,7 @@ from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
 from ...model.units import SECOND
 from ...simulation.sensors.bank import checked_seed
+from ...validation.bags.recording import check_unused
 from ...validation.bags.simulated_bag import STATES, TELEMETRY, TRUTH
 from ...validation.report import page
 from ..demo.machine_run import Encoders, MachineRun, controller_parameters, declaration
@@ -90,7 +91,7 @@ class Setup(NamedTuple):
 def record(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sensors=PLAIN, seed=SEED):
     """Record bags of the crane on its valves; returns {case: path}.
 
-    output     folder, made where it does not exist; bags of these cases in it are replaced. It gets machine.urdf and
+    output     folder, made where it does not exist, without bags of these cases. It gets machine.urdf and
                hydraulics.yaml, which are the model, and cases.yaml, which says what was done and should be found
     cases      names, of `CASES`
     duration   s of motion
@@ -109,11 +110,15 @@ def record(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sen
         raise ModelError(f'duration {duration:g} s: expected {MIN_DURATION_S:g} to {MAX_DURATION_S:g}')
     seed = checked_seed(seed)
     output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
     urdf = read_text(find_machine(MACHINE))
-    (output / MODEL).write_text(model_urdf(urdf))
     hydraulics = output / HYDRAULICS
-    hydraulics.write_text(Path(find_config(f'{MACHINE}_hydraulics.yaml')).read_text())
+    model = {output / MODEL: model_urdf(urdf), hydraulics: read_text(find_config(f'{MACHINE}_hydraulics.yaml'))}
+    for path in (*(output / case for case in cases),
+                 *(path for path, text in model.items() if path.exists() and path.read_bytes() != text.encode())):
+        check_unused(path)
+    output.mkdir(parents=True, exist_ok=True)
+    for path, text in model.items():
+        path.write_text(text)
     setup = Setup(output, urdf, load(model_urdf(urdf)), str(hydraulics), find_config(f'{MACHINE}_safety.yaml'),
                   find_config(f'{MACHINE}_sensors.yaml') if sensors == PLAIN else None, duration, lock_step, seed)
     print(f'{setup.model.name}: {duration:g} s of motion, {sensors} sensors, seed {seed}, '

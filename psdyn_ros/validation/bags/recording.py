@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...model.errors import PsdynError, did_you_mean
+from ...model.errors import ModelError, PsdynError, did_you_mean
 from ...model.units import SECOND
 
 
@@ -83,6 +83,12 @@ class Topics:
 
 
 TOPICS = Topics()
+
+
+def check_unused(output):
+    """Raise ModelError where this path holds anything: nobody's recordings are overwritten."""
+    if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
+        raise ModelError(f"output '{output}' exists and will not be overwritten; expected a new folder")
 
 
 def write_bag(path, messages, types, compressed=False):
