@@ -14,6 +14,7 @@ BAR = 1e5                   # Pa
 ENCODER_DRIFT = 0.04        # m/s or rad/s
 PRESSURE_DRIFT = 20.0 * BAR     # Pa/s
 STEPS = 0.005, 0.015, 0.05      # m or rad
+SCALES = 0.9, 1.1           # of the motion since the fault
 DELAY = 0.05                # s by which a law is late
 GROWTH = 0.2                # of the command limit per second
 VALVE = 'valve',
@@ -80,7 +81,8 @@ def _all_pressures(change):
 
 
 def _supply(change):
-    return lambda bench, first: lambda pressures, since: (pressures[0], change(pressures[1], since))
+    """Lie of the supply; change: function of (value, s since then, first value) -> value."""
+    return lambda bench, first: lambda pressures, since: (pressures[0], change(pressures[1], since, first[1]))
 
 
 BOTH = False, True
@@ -103,10 +105,15 @@ for _name, _change in {'chambers swapped': lambda values: values[:, ::-1].copy()
                        'cylinders swapped': lambda values: values[::-1].copy(),
                        'pressures in bar': lambda values: values / BAR}.items():
     _lies('pressures', _name, 'spoil_pressures', _all_pressures(_change), VALVE, BOTH)
-for _name, _change in {'zero': lambda value, since: 0.0, 'half': lambda value, since: 0.5 * value}.items():
+for _name, _change in {
+        'zero': lambda value, since, first: 0.0, 'half': lambda value, since, first: 0.5 * value,
+        '20 bar more': lambda value, since, first: value + 20.0 * BAR}.items():
     _lies('supply', f'the supply {_name}', 'spoil_pressures', _supply(_change), VALVE, BOTH)
-_lies('supply', 'the supply falling', 'spoil_pressures',
-      _supply(lambda value, since: value - PRESSURE_DRIFT * since), VALVE)
+for _name, _change in {
+        'stuck': lambda value, since, first: first,
+        'rising': lambda value, since, first: value + PRESSURE_DRIFT * since,
+        'falling': lambda value, since, first: value - PRESSURE_DRIFT * since}.items():
+    _lies('supply', f'the supply {_name}', 'spoil_pressures', _supply(_change), VALVE)
 
 
 # encoders: what is handed over is a `Measured`
@@ -125,14 +132,14 @@ def _one_encoder(change):
     return make
 
 
-def _two_encoders(bench, first):
-    i, k = bench.fault_rng.choice(first.x.size, 2, replace=False)
-
-    def spoil(msg, since):
-        order = np.arange(msg.x.size)
+def _two_encoders(*fields):
+    """Lie of two axes, whose fields are swapped."""
+    def make(bench, first):
+        order = np.arange(first.x.size)
+        i, k = bench.fault_rng.choice(order.size, 2, replace=False)
         order[[i, k]] = k, i
-        return replace(msg, x=msg.x[order], xd=msg.xd[order])
-    return spoil
+        return lambda msg, since: replace(msg, **{field: getattr(msg, field)[order] for field in fields})
+    return make
 
 
 for _name, _change in {
@@ -148,7 +155,11 @@ for _step in STEPS:
 for _factor in (-1.0, 0.0, 0.5, 2.0):
     _lies('encoder', f'a velocity times {_factor:g}', 'spoil_state', _one_encoder(
         lambda x, xd, since, first, sign, factor=_factor: (x, factor * xd)))
-_lies('encoder', 'two encoders swapped', 'spoil_state', _two_encoders)
+for _factor in SCALES:
+    _lies('encoder', f'an encoder times {_factor:g}', 'spoil_state', _one_encoder(
+        lambda x, xd, since, first, sign, factor=_factor: (first + factor * (x - first), factor * xd)))
+_lies('encoder', 'two encoders swapped', 'spoil_state', _two_encoders('x', 'xd'))
+_lies('encoder', 'two velocities swapped', 'spoil_state', _two_encoders('xd'))
 
 
 # laws: what is handed over is a command
