@@ -13,11 +13,13 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from ....control.safety.fault_table import State
 from ....model.units import SECOND
 from ....nodes.messages.conversions import ns_to_stamp
+from ....nodes.runtime.qos import LATCHED
 from ...timing.flood import RATES, READY, Flood
 from ...timing.report import missed_slots
 from .bench import COMMANDS, WireError
@@ -93,8 +95,8 @@ def run(bench, watch, rng, progress=lambda text: None):
     bench.nodes.start(ECHO, 'psdyn_ros.tools.fault_campaign.over_dds.flooded_echo', '--ros-args', '-r',
                       f'__node:={ECHO}')
     bench.until(lambda: f'{ECHO}: control' in bench.reports, 60.0, f'{ECHO} to come up')
-    for attack in (_parameter_storm, _small_flood, _large_flood, _wrong_types, _conflicting_states,
-                   _conflicting_commands):
+    for attack in (_parameter_storm, _clock_parameter, _another_description, _small_flood, _large_flood, _wrong_types,
+                   _conflicting_states, _conflicting_commands):
         progress(attack.__name__.strip('_').replace('_', ' '))
         controller = _moving(bench, rng)
         try:
@@ -149,9 +151,14 @@ def _slots(bench, name):
     """`Slots` so far."""
     bench.reports.pop(f'{name}: control', None)
     bench.within(lambda: f'{name}: control' in bench.reports, REPORTED)
-    status = bench.reports.get(f'{name}: control')
-    found = {pair.key: pair.value for pair in status.values} if status else {}
+    found = _figures(bench, name)
     return Slots(*(int(found.get(key, 0)) for key in ('cycles', 'missed slots', 'stalls')))
+
+
+def _figures(bench, name):
+    """{what: figure} of the node in the last diagnostics."""
+    status = bench.reports.get(f'{name}: control')
+    return {pair.key: pair.value for pair in status.values} if status else {}
 
 
 def _names(controller):
@@ -197,6 +204,36 @@ def _parameter_storm(bench, watch, controller, rng):
     bench.node.destroy_client(client)
     problem = _going_on(controller, 'a parameter storm') or (f'{accepted} sets were accepted' if accepted else '')
     return Attack('F23', f'sets of bad parameters at {1 / STORM:.0f} Hz', sent, _names(controller), None, None,
+                  _missed(bench, controller.name) - before, problem)
+
+
+def _clock_parameter(bench, watch, controller, rng):
+    client = bench.node.create_client(SetParameters, f'/{controller.name}/set_parameters')
+    truth = ParameterValue(type=ParameterType.PARAMETER_BOOL, bool_value=True)
+    request = SetParameters.Request(parameters=[Parameter(name='use_sim_time', value=truth)])
+    attack = _passed_over(bench, controller, 'F24', 'clock_parameter', 'use_sim_time set by parameter',
+                          lambda: bench.ask(client, request))
+    bench.node.destroy_client(client)
+    return attack
+
+
+def _another_description(bench, watch, controller, rng):
+    publisher = bench.node.create_publisher(String, '/robot_description', LATCHED)
+    attack = _passed_over(bench, controller, 'F26', 'description_changed', 'another robot_description, latched',
+                          lambda: publisher.publish(String(data='<robot name="another"/>')))
+    bench.node.destroy_publisher(publisher)
+    return attack
+
+
+def _passed_over(bench, controller, row, condition, what, act):
+    """What the controller counts in diagnostics, and changes nothing."""
+    before, began = _missed(bench, controller.name), time.monotonic()
+    act()
+    counted = bench.within(lambda: f'count: {condition}' in _figures(bench, controller.name), REPORTED)
+    reaction = time.monotonic() - began
+    bench.through(0.5)
+    problem = _going_on(controller, what) or ('' if counted else f'{condition} was not counted')
+    return Attack(row, what, 1, _names(controller), reaction if counted else None, REPORTED,
                   _missed(bench, controller.name) - before, problem)
 
 
