@@ -1,4 +1,4 @@
-"""The crane on its valves under a streamed multi-sine: errors, jerk and no stop, whatever the rate and the stamps."""
+"""A controller of the crane under a streamed multi-sine: errors, jerk and no stop, whatever the rate and the stamps."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,12 @@ from psdyn_ros.tools.studies.stream_study import AHEAD, LATE, NOMINAL, NOW, STAR
 EXACT = 0.5e-3      # m rms, beyond the delay
 TIMING = 1e-3       # m rms, of stamps that are off by a third of 20 ms
 SPEED = 0.21        # m/s, largest of the motion
+MEAN_SPEED = 0.07   # m/s rms
+
+
+def of_age(rate):
+    """m rms by which a motion goes on while the newest point gets old."""
+    return 0.5 * MEAN_SPEED / rate
 
 
 def test_the_motion_streamed_is_smooth_and_begins_at_rest():
@@ -21,12 +27,20 @@ def test_the_motion_streamed_is_smooth_and_begins_at_rest():
 
 
 @pytest.mark.parametrize('rate, stamps, rows, bound', thorough([
-    (50.0, NOW, 1, EXACT), (50.0, AHEAD, 3, 1.9e-4), (200.0, LATE, 2, EXACT), (50.0, NOW, 3, EXACT),
+    (50.0, NOW, 1, EXACT + of_age(50.0)), (50.0, AHEAD, 3, 1.9e-4), (200.0, LATE, 2, EXACT), (50.0, NOW, 3, EXACT),
     (500.0, NOW, 2, EXACT), (50.0, NOMINAL, 2, EXACT)], 2, several=True))
 def test_points_with_jitter_and_losses_are_tracked(rate, stamps, rows, bound):
     found = run(Case(rate, stamps, rows, 6.0))
-    assert found.stopped == np.inf and not found.refused, found.refusal
+    assert found.stopped == np.inf and not found.refused, found.said
     assert found.rms < bound and found.jerk < 40.0
+
+
+@pytest.mark.parametrize('seconds', thorough([5.0, 60.0], 1))
+@pytest.mark.parametrize('rate', [10.0, 50.0, 100.0, 500.0])
+def test_the_second_plant_follows_points_stamped_now_without_a_stop(rate, seconds):
+    found = run(Case(rate, seconds=seconds, timeout=0.2 if rate < 20.0 else 0.1, second=True))
+    assert found.stopped == np.inf and not found.refused, found.said
+    assert found.rms < EXACT + of_age(rate)
 
 
 def test_a_declared_delay_of_one_period_delays_the_motion_by_it():
@@ -40,7 +54,7 @@ def test_a_declared_delay_of_one_period_delays_the_motion_by_it():
 def test_points_at_every_rate_need_no_stop_and_are_tracked(rate, rows):
     for stamps, bound in ((NOW, EXACT), (AHEAD, EXACT if rows == 1 else 1.9e-4), (NOMINAL, EXACT + TIMING)):
         found = run(Case(rate, stamps, rows, 12.0))
-        assert found.stopped == np.inf and not found.refused, found.refusal
+        assert found.stopped == np.inf and not found.refused, found.said
         assert found.rms < bound, stamps
 
 
