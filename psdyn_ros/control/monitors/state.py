@@ -64,8 +64,8 @@ class StateChecks(Check):
             'than friction explains', RAMPED, 1, timeout='freeze_bound', event=True),
         warning('F11', 'velocity_suspect', 'positions and velocities differ by half of what is allowed', 'is reported',
                 bound_s=0.05, timeout='velocity_window'),
-        Row('F11', 'velocity_residual', STOP_OPEN_LOOP, 'positions and velocities disagree, or drift apart in a quarter '
-            'of a second', RAMPED, 1, 0.05, 'velocity_window', event=True),
+        Row('F11', 'velocity_residual', STOP_OPEN_LOOP, 'positions and velocities disagree, or drift apart in a '
+            'quarter of a second', RAMPED, 1, 0.05, 'velocity_window', event=True),
         warning('F12', 'closure_suspect', 'redundant joints differ by half of what is allowed', 'is reported'),
         Row('F12', 'closure_residual', STOP_OPEN_LOOP, 'redundant joints of a loop disagree', RAMPED, event=True),
         Row('F12', 'branch_flip', SAFE_OPEN_LOOP, 'a loop in another assembly mode than at the start', AT_ONCE,
@@ -240,8 +240,8 @@ class StateChecks(Check):
         if bits & kernels.DRIFTS and not bits & kernels.DISAGREES:
             drift = self._channels['drift']
             i = int(np.argmax(np.abs(drift)))
-            self.findings.append(Finding(VELOCITY, f'{self._names[i]} is {1e3 * drift[i]:.3g} mm or mrad from where its '
-                                         'velocities have brought it'))
+            self.findings.append(Finding(VELOCITY, f'{self._names[i]} is {1e3 * drift[i]:.3g} mm or mrad from where '
+                                         'its velocities have brought it'))
         if bits & (kernels.DISAGREES | kernels.WARNED):
             i = int(np.argmax(self._channels['disagreement']))
             most = self._channels['disagreement'][i]
