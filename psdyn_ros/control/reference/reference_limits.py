@@ -17,6 +17,7 @@ JERK = 20.0                 # m/s^3 or rad/s^3 where none is declared
 SWING_WAY = 0.01            # m or rad that a stop on oil may go farther so that the machine does not swing after it
 SWING_WAY_BY_FORCE = 0.012  # the same of axes at force level, which follow their reference without a lag
 CORRECTING = 0.35           # of it
+STREAMING = 0.2             # of it: corrections of points whose stamps are off open valves no faster than they may
 RATED = ('per second', 'per second^2', 'per second^3')
 
 
@@ -95,7 +96,8 @@ class ReferenceChecks:
         self.braking = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
         self.gentle = np.minimum(self.braking, self.acceleration)      # accelerations that nothing forces
         # of what points of a stream disagree by
-        self.correcting_jerk = CORRECTING * np.where(np.isfinite(self.jerk), self.jerk, JERK)
+        jerk = np.where(np.isfinite(self.jerk), self.jerk, JERK)
+        self.correcting_jerk, self.streaming_jerk = CORRECTING * jerk, STREAMING * jerk
         margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)
         self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
         self.has_jerk = bool(np.isfinite(self.jerk).any())

@@ -68,7 +68,7 @@ class Stream:
         self.point, self.arrival, self._checks = point, now, checks
         in_order = earlier is not None and point.time > earlier.point.time
         self.estimate = earlier.estimate.updated(point) if in_order else StreamEstimate.first(
-            point, before, checks.correcting_jerk[:before.shape[1]])
+            point, before, checks.streaming_jerk[:before.shape[1]])
         self._until = max(point.time, now) + checks.limits.stream_timeout       # it is carried on
         start = now if earlier is None else min(max(seen, now), now + MAX_SEEN)
         self._lead_over(before, now, start, speed, earlier)
