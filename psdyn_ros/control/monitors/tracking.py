@@ -54,7 +54,8 @@ class TrackingCheck(Check):
         warning('F15', 'clamped', 'a command beyond its limit or rate', 'is clamped'),
         Row('F15', 'saturated', DEGRADE,
             'clamped for longer than 200 ms while the error grows by a twentieth of its tolerance', REDUCED, 2, 1.0),
-        Row('F20', 'tracking', STOP, 'farther from the reference than is tolerated', BRAKED, 2, event=True),
+        Row('F20', 'tracking', STOP, 'farther from the reference than is tolerated', f'{BRAKED}; in a stop {RAMPED}', 2,
+            event=True),
     )
     when = When.COMMAND
 
@@ -87,8 +88,10 @@ class TrackingCheck(Check):
                 return ()
         findings = self._limits(inputs.clock) if clipped else []
         if self.off >= IN_A_ROW:
+            # a stop that leaves its own reference is none
             findings.append(Finding('tracking', f'{self._names[i]} is {abs(desired[i] - position[i]):.3g} off its '
-                                    f'reference, at most {self._tolerance[i]:g}'))
+                                    f'reference, at most {self._tolerance[i]:g}',
+                                    demand=STOP_OPEN_LOOP if inputs.state is State.STOPPING else None))
         return findings
 
     def _limits(self, clock):

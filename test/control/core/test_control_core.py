@@ -242,7 +242,8 @@ def test_streamed_points_faster_than_the_reduced_speed_are_followed_at_that_and_
 
 
 def test_too_far_from_the_reference_is_a_stop_from_where_it_is_F20():
-    rig = Rig(declared={'tracking_tolerance': np.full(4, 0.004)}).run()
+    # or F11 would have found it first
+    rig = Rig(declared={'tracking_tolerance': np.full(4, 0.004)}, plausibility={'velocity_residual': 10.0}).run()
     off, shares = 0, []
 
     def blocked(stamp, x, xd):
@@ -272,6 +273,17 @@ BAD_REFERENCES = {
     'F22 length': {'positions': [TARGET[:3]]},
     'F22 twice': {'joints': ('slew', 'slew', 'tilt_cylinder', 'telescope')},
 }
+
+
+def test_a_stop_that_leaves_its_reference_goes_on_without_the_law_F20():
+    rig = Rig('valve').run()
+    rig.core.disable(rig.now)
+    rig.ticks(20)
+    assert rig.state is STOPPING and rig.core.states.state_valid
+    rig.core.checks[TrackingCheck]._tolerance[:] = 1e-9        # whatever the error is, it is too large
+    rig.ticks(4)
+    assert rig.state is STOPPING and not rig.core.states.state_valid
+    assert 'off its reference' in rig.core.states.reasons['tracking']
 
 
 @pytest.mark.parametrize('name', BAD_REFERENCES)
