@@ -9,7 +9,7 @@ from typing import Any
 
 from ...api.load import load
 from ...api.manipulator import Manipulator
-from ...model.errors import check_name
+from ...model.errors import ModelError, check_name
 from ...model.parameters.hydraulics import Hydraulics, read_hydraulics
 from ...model.parameters.safety import SafetyDeclaration, read_safety
 from ..laws.base import check_actuation, checked_interfaces
@@ -45,7 +45,7 @@ class ControllerConfig:
     overrun_share: float = SHARE
     """Of the cycles of a second that may come too late."""
     stream_delay: float = 0.0
-    """s by which streamed points are followed later than stamped; a period of theirs where they are stamped now."""
+    """s that streamed points count as stamped later, below the stream timeout; their period where stamped now."""
     simulated_time: bool = False
     """Whether stamps are of a simulated clock."""
     passive_states: str = ESTIMATED
@@ -61,6 +61,9 @@ class ControllerConfig:
         timeouts = self.declaration.timeouts.at_period(self.period)
         if timeouts != self.declaration.timeouts:
             object.__setattr__(self, 'declaration', replace(self.declaration, timeouts=timeouts))
+        if not 0.0 <= self.stream_delay < timeouts.stream:
+            raise ModelError(f'stream_delay {self.stream_delay:g} s: expected 0 to less than the {timeouts.stream:g} s '
+                             "of 'timeouts: stream', beyond which points lie too far ahead to be taken")
 
     @property
     def period(self) -> float:

@@ -7,6 +7,7 @@ from ...control.laws.valve_gains import INTEGRAL_SHARE
 from ...control.reference.swing_damping import RATIO
 from ...control.reference.swing_shaper import KINDS, ZVD
 from ...model.parameters.hydraulics import EFFORT, MODES
+from ...model.parameters.safety import MAX_TIMEOUT_S
 from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, REALTIME, Parameter, declare_map
 
 PARAMETERS = MACHINE + REALTIME + (
@@ -26,6 +27,8 @@ PARAMETERS = MACHINE + REALTIME + (
     Parameter('passive_states', ESTIMATED, 'where the state of passive joints comes from, as those that a load hangs '
               'from: joint_states, or an estimate that measurements correct, or taken as hanging at rest',
               choices=SOURCES),
+    Parameter('stream_delay', 0.0, 's that streamed points count as stamped later, below `timeouts: stream` of the '
+              'safety file', 0.0, MAX_TIMEOUT_S),
     Parameter('swing_shaper', ZVD, 'input shaper of trajectories and streams that begin at rest, where passive joints '
               'swing', choices=KINDS),
     Parameter('swing_damping', RATIO, 'damping ratio that axes give a swing, within the `swing_deviation` that the '

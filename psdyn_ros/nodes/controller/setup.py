@@ -48,7 +48,7 @@ def build(node, p):
         machine, hydraulics, safety=p.safety, law=p.law, interfaces=_chosen_interfaces(node, machine, hydraulics),
         rate=p.rate, law_options=options, emergency_stop=p.emergency_stop == 'required',
         feedforward_ramp=p.feedforward_ramp, passive_states=p.passive_states, swing_shaper=p.swing_shaper,
-        swing_damping=p.swing_damping, overrun_share=p.overrun_share,
+        swing_damping=p.swing_damping, overrun_share=p.overrun_share, stream_delay=p.stream_delay,
         simulated_time=node.get_parameter('use_sim_time').value)
     return ControllerSetup(config, description, (p.pressure_source, p.pressure_topic), round(p.port_timeout * SECOND))
 
