@@ -27,7 +27,7 @@ from ...kernels.control import computed_torque as kernels
 from ...kernels.runtime.buffer import pack, views
 from ...model.errors import ModelError
 from .base import EFFORT, PRESSURE, ControlLaw, check_actuation
-from .gains import COORDINATES, gain
+from .gains import COORDINATES, error_limits, gain, rejection
 from .valve_gains import EFFORT_BANDWIDTH, INTEGRAL_SHARE
 
 __all__ = ['ComputedTorque', 'ForceLaw', 'PdGravity', 'check_actuation']
@@ -64,6 +64,7 @@ class ForceLaw(ControlLaw):
         super().__init__(manipulator, hydraulics, period, **options)
         self._last = None           # time of the last update
         self._lead = delay + 0.5 * (period or 0.0) + (PRESSURE_LAG if PRESSURE in self.interfaces else 0.0)
+        self._lag = self._lead + 0.5 * (period or 0.0)      # s, of the feedback: a command is held for a period
         self._make_buffer()
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
         self._dry = bool((self.axes['coulomb'] + self.axes['stribeck']).any())
@@ -113,11 +114,12 @@ class ForceLaw(ControlLaw):
         self._law.gains[:] = rows
 
     def gains_rejection(self, gains):
-        """As `ControlLaw.gains_rejection`."""
-        for name, p, d, i in zip(self.manipulator.coordinates, gains.p, gains.d, gains.i):
-            if i > 0.0 and not i < p * d:
-                return f'gains.{name}.i {i:g} is not below p d = {p * d:g}: that is unstable'
-        return ''
+        """As `ControlLaw.gains_rejection`, by `error_limits`."""
+        names = self.manipulator.coordinates
+        all_of, none = np.ones(len(names), dtype=bool), np.zeros(len(names))
+        limits = error_limits(gains.p, gains.d, self._lag)
+        return rejection(names, gains, self.gains,
+                         [(one, all_of, none, np.broadcast_to(most, len(names))) for one, most in zip('pdi', limits)])
 
     def _forget(self):
         self._sum[:], self._clipped[:], self._last = 0.0, 0.0, None

@@ -11,9 +11,9 @@ import numpy as np
 from ...kernels.control.valve_control import BIAS_SAMPLES, PRESSURE
 from ...kernels.control.valve_control import VALVE as VALVE_INTERFACE
 from .base import VALVE
-from .gains import check_gains
+from .gains import check_gains, rejection
 from .passive_states import RESTING
-from .valve_gains import ValveGains, beyond, default_bandwidth, own_modes, torque_gains
+from .valve_gains import ValveGains, default_bandwidth, force_bounds, own_modes, torque_bounds, torque_gains
 from .valve_law import ValveLaw
 
 STIFF_MODE = 3.0    # times the bandwidth, own mode from which an axis is held that stiffly against an unknown swing
@@ -51,13 +51,12 @@ class ValveControl(ValveLaw):
         self._use_gains({field.name: getattr(gains, field.name) for field in fields(gains)})
 
     def gains_rejection(self, gains):
-        """As `ControlLaw.gains_rejection`: flow and force loop within what lag and mode leave, see `StableLimits`."""
+        """As `ControlLaw.gains_rejection`: within what lag and mode leave, see `torque_bounds` and `force_bounds`."""
         by_flow = self._law['interface'] > PRESSURE
-        most = self._stable
-        return (beyond(self.manipulator.actuators, by_flow, 'force_gain', gains.force_gain, most.force)
-                or beyond(self.manipulator.actuators, by_flow, 'flow_stiffness', gains.flow_stiffness, most.flow)
-                or beyond(self.manipulator.actuators, by_flow, 'flow_integral', gains.flow_integral,
-                          gains.flow_stiffness**2))
+        return rejection(self.manipulator.actuators, gains, self.gains, [
+            *torque_bounds(gains, self._stable, by_flow),
+            *force_bounds(('stiffness', 'damping', 'integral'), gains.stiffness, gains.damping, gains.error_filter,
+                          self._force_lag, ~by_flow)])
 
     def force_residuals_at(self, x, pressures):
         """As `ControlLaw.force_residuals_at`."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...api.hydraulics.statics import natural_modes
 from ...kernels.control.valve_control import PRESSURE
-from .gains import CYLINDERS, OTHERS, gain
+from .gains import CYLINDERS, OTHERS, error_limits, gain
 
 LAG_SHARE = 0.1         # bandwidth times the lag of the loop; at 0.18 cranes begin to chatter while they move
 LOWEST = 1.0            # rad/s
@@ -24,6 +24,9 @@ PRESSURE_FILTER = 1000.0        # rad/s
 ERROR_FILTER = 150.0            # rad/s
 BLEND = 0.002
 STABLE = 2.0            # times the shares of lag and mode that default gains have, which still work
+SLOWEST_FILTER = 1.0    # rad/s
+LATE_SHARE = 0.75       # damping times its lag; at 1 the crane chatters
+FILTER_LAG = 1.5        # times 1 / error_filter, delay of a rate: 2 for slow ones, but fast ones are weakened
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,10 @@ class ValveGains:
     integral: np.ndarray = gain('1/s^3', 'force for the integral of an error', high=1e6)
     flow_stiffness: np.ndarray = gain('1/s', 'flow for an error', CYLINDERS)
     flow_integral: np.ndarray = gain('1/s^2', 'flow for the integral of an error', CYLINDERS)
-    flow_decoupling: np.ndarray = gain('1', 'share of the measured rate in the flow', CYLINDERS, high=2.0)
+    flow_decoupling: np.ndarray = gain('1', 'share of the measured rate in the flow', CYLINDERS, high=1.0)
     force_gain: np.ndarray = gain('1/s', 'bandwidth of the force loop', CYLINDERS)
-    error_filter: np.ndarray = gain('rad/s', 'critically damped, of the error whose rate is used')
-    pressure_filter: np.ndarray = gain('rad/s', 'low-pass of the pressures', CYLINDERS, high=1e5)
+    error_filter: np.ndarray = gain('rad/s', 'critically damped, of the error whose rate is used', low=SLOWEST_FILTER)
+    pressure_filter: np.ndarray = gain('rad/s', 'low-pass of the pressures', CYLINDERS, 1e5, SLOWEST_FILTER)
     blend: np.ndarray = gain('1', 'opening over which the step across a dead band is spread', CYLINDERS, high=0.5)
 
 
@@ -62,11 +65,11 @@ class PidGains:
 
     proportional: np.ndarray = gain('1/s', 'velocity for an error', CYLINDERS)
     integral: np.ndarray = gain('1/s^2', 'velocity for the integral of an error', CYLINDERS)
-    derivative: np.ndarray = gain('1', 'velocity for the rate of an error', CYLINDERS, high=2.0)
+    derivative: np.ndarray = gain('1', 'velocity for the rate of an error', CYLINDERS, high=1.0)
     stiffness: np.ndarray = gain('1/s^2', 'acceleration for an error', OTHERS, high=1e5)
     damping: np.ndarray = gain('1/s', 'acceleration for the rate of an error', OTHERS)
     force_integral: np.ndarray = gain('1/s^3', 'acceleration for the integral of an error', OTHERS, high=1e6)
-    error_filter: np.ndarray = gain('rad/s', 'critically damped, of the error whose rate is used')
+    error_filter: np.ndarray = gain('rad/s', 'critically damped, of the error whose rate is used', low=SLOWEST_FILTER)
     blend: np.ndarray = gain('1', 'opening over which the step across a dead band is spread', CYLINDERS, high=0.5)
 
 
@@ -143,11 +146,14 @@ def pid_gains(interfaces, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
 
 
 class StableLimits(NamedTuple):
-    """Largest gains (actuators,) [1/s] that the loop of a machine bears."""
+    """What the loop of a machine bears: largest gains (actuators,) [1/s], and what the limits of others follow from."""
 
     force: np.ndarray           # of the force loop
     flow: np.ndarray            # of the flow for an error, with a force loop
     position: np.ndarray        # of PID, which does not damp the modes
+    inertia: np.ndarray         # kg, kg m^2 that each axis feels
+    mode: np.ndarray            # rad/s of each axis while the others rest
+    lag: float                  # s
 
 
 def stable_limits(inertia, modes, lag):
@@ -158,13 +164,51 @@ def stable_limits(inertia, modes, lag):
     """
     own, full = own_modes(inertia, modes), np.ones(len(inertia))
     by_lag = STABLE * max(LAG_SHARE / lag, LOWEST) * full
-    return StableLimits(by_lag, 0.75 * by_lag, np.minimum(STABLE * PID_SHARE * own, by_lag))
+    return StableLimits(by_lag, 0.75 * by_lag, np.minimum(STABLE * PID_SHARE * own, by_lag), inertia, own, lag)
 
 
-def beyond(names, judged, gain, values, most):
-    """Return why the first of the judged gains (actuators,) is too large, with its limit; '' where none is."""
-    for name, counts, value, limit in zip(names, judged, values, most):
-        if counts and value > limit * (1.0 + 1e-9):
-            return (f'gains.{name}.{gain} {value:.4g} is more than lag, mode and the other gains leave for a stable '
-                    f'loop: at most {limit:.4g}')
-    return ''
+def torque_bounds(gains, stable, by_flow):
+    """Return the bounds, as of `rejection`, of the `ValveGains` of axes by_flow (actuators,).
+
+    An axis of mode w with force loop kF, r = inertia over its own and errors whose rate is T late has
+    s^3 + (kF (1 - r kd T) + D) s^2 + (kF r kd + w^2 (1 - kv)) s + kF r kp + w^2 kf;  D, damping of the oil, is what the
+    limit of PID counts on.  The bounds of kp, kd, kf, kv, inertia and filters are one: that of Routh.
+    """
+    g, w2, kF, kd = gains, stable.mode**2, gains.force_gain, gains.damping
+    late, oil = stable.lag + 1.0 / g.pressure_filter + 2.0 / g.error_filter, STABLE * PID_SHARE * stable.mode
+    with np.errstate(divide='ignore', invalid='ignore'):
+        r, spring = g.inertia / stable.inertia, w2 * (1.0 - g.flow_decoupling)
+        damped, pull = kF * (1.0 - r * kd * late) + oil, kF * r * g.stiffness
+        room = damped * (kF * r * kd + spring)
+        # r kd of both is the larger root of a parabola
+        a, b, c = kF**2 * late, kF * (kF + oil) - kF * late * spring, (kF + oil) * spring - w2 * g.flow_stiffness
+        damping = _larger_root(a, b, c - pull) / r
+        inertia = _larger_root(a, b - kF * g.stiffness / kd, c) / kd * stable.inertia
+        most = {'force_gain': stable.force, 'damping': np.fmin(damping, LATE_SHARE / late),
+                'inertia': np.fmin(inertia, LATE_SHARE * stable.inertia / (kd * late)),
+                'flow_stiffness': np.fmin((room - pull) / w2, stable.flow), 'flow_integral': g.flow_stiffness**2,
+                'integral': g.stiffness * kd, 'stiffness': (room - w2 * g.flow_stiffness) / (kF * r),
+                'flow_decoupling': 1.0 - ((pull + w2 * g.flow_stiffness) / damped - kF * r * kd) / w2}
+        latest = (kF + oil - (pull + w2 * g.flow_stiffness) / (kF * r * kd + spring)) / (kF * r * kd)
+        latest = np.fmin(latest, LATE_SHARE / (r * kd)) - stable.lag
+        least = {'pressure_filter': np.fmax(kF, 1.0 / (latest - 2.0 / g.error_filter)),
+                 'error_filter': np.fmax(kd, 2.0 / (latest - 1.0 / g.pressure_filter))}
+    none, all_of = np.zeros(len(w2)), np.full(len(w2), np.inf)
+    return [*((name, by_flow, values, all_of) for name, values in least.items()),
+            *((name, by_flow, none, np.maximum(values, 0.0)) for name, values in most.items())]
+
+
+def _larger_root(a, b, c):
+    """x from which on -a x^2 + b x + c is negative."""
+    return (b + np.sqrt(b**2 + 4.0 * a * c)) / (2.0 * a)
+
+
+def force_bounds(names, stiffness, damping, error_filter, lag, by_force):
+    """Return the bounds, as of `rejection`, of the gains of axes by_force (actuators,) that act lag [s] late.
+
+    names: of the fields for an error, its rate and its integral.
+    """
+    none, all_of = np.zeros(len(by_force)), np.full(len(by_force), np.inf)
+    limits = error_limits(stiffness, damping, lag + FILTER_LAG / error_filter)
+    return [('error_filter', by_force, damping, all_of),
+            *((name, by_force, none, most) for name, most in zip(names, limits))]

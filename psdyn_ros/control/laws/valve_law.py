@@ -55,6 +55,7 @@ class ValveLaw(ControlLaw):
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._make_buffer()
+        self._force_lag = self._law['lag'] + self._act + 0.5 * period   # s, of the feedback at force level
         self.effort_gains, self.flow_gains = np.zeros((2, 2, len(self.interfaces)))
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began

@@ -9,8 +9,8 @@ import numpy as np
 from ...api.hydraulics.statics import metering_margin
 from ...kernels.control.valve_control import PID, PRESSURE, rod_speeds
 from ...kernels.hydraulics.records import AT, BT, PA, PB
-from .gains import check_gains
-from .valve_gains import PidGains, beyond, pid_bandwidth, pid_gains
+from .gains import check_gains, rejection
+from .valve_gains import PidGains, force_bounds, pid_bandwidth, pid_gains
 from .valve_law import ValveLaw
 
 LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
@@ -42,11 +42,14 @@ class ValvePid(ValveLaw):
             **{name: getattr(gains, name) for name in ('stiffness', 'damping', 'error_filter', 'blend')}})
 
     def gains_rejection(self, gains):
-        """As `ControlLaw.gains_rejection`: no faster than lag and mode leave, see `StableLimits`."""
+        """As `ControlLaw.gains_rejection`: within what lag and mode leave, see `StableLimits` and `force_bounds`."""
         by_flow = self._law['interface'] > PRESSURE
-        most = self._stable
-        return (beyond(self.manipulator.actuators, by_flow, 'proportional', gains.proportional, most.position)
-                or beyond(self.manipulator.actuators, by_flow, 'integral', gains.integral, gains.proportional**2))
+        none = np.zeros(len(by_flow))
+        return rejection(self.manipulator.actuators, gains, self.gains, [
+            ('proportional', by_flow, none, self._stable.position),
+            ('integral', by_flow, none, gains.proportional**2),
+            *force_bounds(('stiffness', 'damping', 'force_integral'), gains.stiffness, gains.damping,
+                          gains.error_filter, self._force_lag, ~by_flow)])
 
     def rod_speeds(self, command):
         """As `ControlLaw.rod_speeds`."""
