@@ -8,7 +8,7 @@ from ...control.reference.swing_damping import RATIO
 from ...control.reference.swing_shaper import KINDS, ZVD
 from ...model.parameters.hydraulics import EFFORT, MODES
 from ...model.parameters.safety import MAX_TIMEOUT_S
-from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, REALTIME, Parameter, declare_map
+from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, REALTIME, Parameter, ParameterError, declare_map
 
 PARAMETERS = MACHINE + REALTIME + (
     Parameter('safety', '', 'YAML file of safe outputs, timeouts and limits of the machine; without it the node is not '
@@ -60,23 +60,30 @@ def gains(law):
     """Parameters of the controller, live: the gains of a `ControlLaw`, `gains.<joint>.<field>`."""
     return tuple(
         Parameter(f'gains.{name}.{one.name}', float(getattr(law.gains, one.name)[row]),
-                  f'{one.metadata["unit"]}, {one.metadata["description"]}, of {name}', 0.0, one.metadata['high'],
-                  live=True)
+                  f'{one.metadata["unit"]}, {one.metadata["description"]}, of {name}', one.metadata['low'],
+                  one.metadata['high'], live=True)
         for name, row, one in gain_entries(law))
 
 
 class Gains:
-    """Declares the gains of a law, judges what they shall become, and gives them to the law.
+    """Declares the gains of a law, judges what they are and shall become, and gives them to the law.
 
     node  to declare on
     law   `ControlLaw`
+
+    Raises ParameterError where the gains that were given to the node must not be.
     """
 
     def __init__(self, node, law):
         self._node, self._law = node, law
         self._entries = tuple(gain_entries(law))
         self.table = gains(law)
-        self._use(declare_map(node, self.table))
+        values = declare_map(node, self.table)
+        reason = self.against({})
+        if reason:
+            self.forget()
+            raise ParameterError(f'parameter {reason}')
+        self._use(values)
 
     def against(self, given):
         """Why the gains must not become those given, {name: value}; '' where they may."""
