@@ -7,11 +7,10 @@ import numpy as np
 import yaml
 
 from ...model.errors import ModelError
-from ...model.parameters.safety import Plausibility, Timeouts, recommended
+from ...model.parameters.safety import Plausibility, Timeouts, recommended, recommended_stop_time
 
 FORCE_SHARE, LARGEST_SHARE = 0.5, 0.8   # of the force that the weight leaves, for a deceleration; and at most
 SLOWEST, SOONEST = 2.0, 0.3     # s from the rated speed to rest
-TIME_SHARE = 0.7            # of the stop time that slowing down takes
 FULL = 0.02                 # s in which a command goes from nothing to all
 TOLERANCE_SPAN, TOLERANCE_TIME = 0.04, 0.1      # tracking tolerance: share of the span, and s at the rated speed
 WIDEST_SPAN = 10.0          # m, rad
@@ -43,9 +42,9 @@ def proposed_safety(manipulator, hydraulics=None):
         decelerations.append(min(wanted, LARGEST_SHARE * possible))
     supply = hydraulics.supply.pressure if hydraulics else None
     actuators = {name: _actuator(*row, supply) for name, *row in zip(m.actuators, *m.limits, decelerations)}
-    slowest = max(speed / deceleration for speed, deceleration in zip(m.limits.velocity, decelerations))
     tolerance = min(one['tracking_tolerance'] for one in actuators.values())
-    contents = {'timeouts': asdict(Timeouts()), 'stop_time': _rounded(max(1.0, slowest / TIME_SHARE)),
+    stop_time = recommended_stop_time(decelerations, m.limits.velocity)
+    contents = {'timeouts': asdict(Timeouts()), 'stop_time': _rounded(stop_time),
                 'plausibility': {**asdict(Plausibility()), 'start_tolerance': _rounded(0.5 * tolerance)},
                 'actuators': actuators}
     oil = f' and of {hydraulics.where}' if hydraulics else ''

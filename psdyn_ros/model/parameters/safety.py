@@ -14,7 +14,8 @@ actuator its safe output, how hard it may be slowed down, and the limits of its 
         jerk: 20.0
         standstill_speed: 0.02
 
-SI units.  A safe output has no default; of what is declared by interface, that of the interface in use must be there.
+SI units.  What is mandatory has no default; where it follows from the machine, a value is recommended.  Of what is
+declared by interface, that of the interface in use must be there.
 `python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
 """
 from __future__ import annotations
@@ -35,12 +36,16 @@ from .hydraulics import MODES as INTERFACES
 from .parameter_blocks import block, declared, integer, markdown, number, read_blocks, read_fields, word_or_number
 
 MAX_TIMEOUT_S = 0.2         # hard cap of every timeout
+LONGEST_STOP = 10.0         # s
 RELATIVE_TOLERANCE = 1e-9   # of two declared numbers that are compared
 NEUTRAL, BRAKE, GRAVITY, NUMBER = 'neutral', 'brake', 'gravity', 'number'
 KINDS = (NEUTRAL, BRAKE, GRAVITY)
 UNITS = {VALVE: '1', PRESSURE: 'Pa', VELOCITY: 'm/s or rad/s', EFFORT: 'N or N m'}
 START_TIME = 0.3            # s from rest to the rated speed, in what is recommended
 JERK_TIME = 0.05            # s from no acceleration to all of it, in what is recommended
+REST_TIME = 1.0             # s from the rated speed to rest, in what is recommended
+UNRATED = 0.5               # m/s^2, rad/s^2 of a stop that is recommended where there is no rated speed
+TIME_SHARE = 0.7            # of the stop time that slowing down takes, in what is recommended
 STANDSTILL = 0.05           # share of the rated speed at which an actuator stands still, in what is recommended
 HOLDS = (VALVE, VELOCITY)   # interfaces of which zero holds the load
 STICKING = 0.25             # of the tracking tolerance that a reference may go while friction holds the machine
@@ -149,7 +154,7 @@ class SafeActuator:
     """One actuator; what is declared by interface is mandatory for the interface in use."""
 
     safe_output: SafeOutput = block(SafeOutput, 'by interface; mandatory, since no command at all may drop the load')
-    deceleration: float = number('m/s^2 or rad/s^2 of a controlled stop', low=1e-3, high=1e3)
+    deceleration: float = number('m/s^2 or rad/s^2 of a controlled stop; mandatory', None, low=1e-3, high=1e3)
     tracking_tolerance: float = number('m or rad by which it may be off its reference before it is stopped', low=1e-6,
                                        high=1.0)
     command_rate: CommandRate = block(CommandRate, 'by interface')
@@ -169,8 +174,8 @@ class SafeActuator:
 class Stopping:
     """At the top of the file, beside the actuators."""
 
-    stop_time: float = number('s in which a controlled stop must be over; then the safe output is given', 1.0, low=0.05,
-                              high=10.0)
+    stop_time: float = number('s in which a controlled stop must be over, then the safe output is given; mandatory',
+                              None, low=0.05, high=LONGEST_STOP)
     probation: float = number('s that a condition must be good before it counts as healthy', 1.0, low=0.1, high=60.0)
     timeouts: Timeouts = block(Timeouts, 'how long an input may be missing', Timeouts())
     plausibility: Plausibility = block(Plausibility, 'what a measured state must satisfy', Plausibility())
@@ -246,6 +251,10 @@ def read_safety(source: str | PathLike[str], actuators: Sequence[str], interface
         _check_order(getattr(stopping, block_name), places, block_name, low, high)
     rows = [_row(found[name], name, interface, i, limits, supply_pressure)
             for i, (name, interface) in enumerate(zip(actuators, interfaces))]
+    if stopping.stop_time is None:
+        value = recommended_stop_time([found[name][0].deceleration for name in actuators], limits.velocity)
+        raise ModelError(f"{file.where(file.root)}: 'stop_time' is missing: a controlled stop must be over by then; "
+                         f'recommended, from rated speeds and decelerations: {value:.2g}')
     names = ('safe_value', 'command_rate', 'command_limit')
     arrays = {name: _frozen([row[name] for row in rows]) for name in names}
     arrays |= {name: _frozen([getattr(found[actuator][0], name) for actuator in actuators]) for name in ARRAYS}
@@ -299,6 +308,10 @@ def _row(found, name, interface, i, limits, supply_pressure):
         refuse(f'safe_output.{interface}', f"'safe_output' of interface {interface} is {safe:g}, beyond the limit of "
                                            f'commands, {limit:g}')
     rated = float(limits.velocity[i])
+    if actuator.deceleration is None:
+        value = rated / REST_TIME if 0.0 < rated < math.inf else UNRATED
+        refuse('deceleration', f"'deceleration' of '{name}' is missing: that of a controlled stop; recommended, "
+                               f'from its rated speed: {value:.2g}')
     for parameter, value in recommended(actuator.deceleration, rated).items():
         if getattr(actuator, parameter) is None:
             refuse(parameter, f"'{parameter}' of '{name}' is missing: {MEANING[parameter]}; recommended, from its "
@@ -332,6 +345,13 @@ def recommended(deceleration, rated_speed):
     acceleration = max(deceleration, speed / START_TIME)
     return {'acceleration': acceleration, 'jerk': acceleration / JERK_TIME,
             'standstill_speed': STANDSTILL * (speed or deceleration)}
+
+
+def recommended_stop_time(decelerations, rated_speeds):
+    """Return s in which a stop of all actuators, each (actuators,), is over with room to spare."""
+    slowest = max(float(speed) / deceleration if 0.0 < speed < math.inf else 0.0
+                  for speed, deceleration in zip(rated_speeds, decelerations))
+    return min(max(1.0, slowest / TIME_SHARE), LONGEST_STOP)
 
 
 def _unsafe(interface, safe):

@@ -80,10 +80,10 @@ def test_every_parameter_arrives(interface, kind, value, rate, limit):
 
 
 def test_what_is_not_said():
-    d = declaration({'actuators': contents()['actuators']})
+    d = declaration({'actuators': contents()['actuators'], 'stop_time': 0.5})
     assert d.timeouts == model.Timeouts(degraded_misses=3, stopping=0.02, safe=0.1, stream=0.1, emergency_stop=0.1)
     assert d.plausibility == model.Plausibility()
-    assert (d.stop_time, d.probation) == (1.0, 1.0)
+    assert d.probation == 1.0
     assert d.command_limit.tolist() == [3e4, 1.0, 1.5e7, 0.3], 'URDF effort, fully open, as declared, URDF velocity'
     assert (d.acceleration.tolist(), d.jerk.tolist()) == ([2.0] * 4, [40.0] * 4)
     assert d.soft_margin.tolist() == [0.005] * 4 and d.swing_deviation.tolist() == [0.0] * 4
@@ -126,7 +126,12 @@ BAD = [
      r"line 18\): actuator 'lift': 'safe_output' says nothing of interface valve, which is in use; it has no default"),
     (changed('      valve: 50.0\n', '      effort: 50.0\n'), ModelError,
      "'lift': 'command_rate' says nothing of interface valve"),
-    (changed('    deceleration: 2.0\n', ''), ModelError, "actuator 'slew': 'deceleration' is missing"),
+    (changed('    deceleration: 2.0\n', ''), ModelError,
+     r"line \d+\): .*'deceleration' of 'slew' is missing: .*; recommended, from its rated speed: 0.6$"),
+    (changed('stop_time: 0.5\n', ''), ModelError,
+     r"line 1\): 'stop_time' is missing: .*; recommended, from rated speeds and decelerations: 1$"),
+    (changed('stop_time: 0.5\n', '').replace('deceleration: 2.0', 'deceleration: 0.3'), ModelError,
+     r"'stop_time' is missing: .*: 2.9$"),
     (changed('    tracking_tolerance: 0.05\n', ''), ModelError, "'slew': 'tracking_tolerance' is missing"),
     (changed('tracking_tolerance: 0.05', 'tracking_tolerance: 0'), ModelError, "'tracking_tolerance' is 0; expected"),
     (SOUND[:SOUND.index('  telescope:')], ActuationError, 'nothing for telescope; expected every actuator, since safe'),
@@ -250,7 +255,7 @@ def test_harmed_files_are_read_or_refused(text):
 def test_the_parameters_are_printed():
     said = '\n'.join(model.tables())
     assert '| `valve` | word or number | none | neutral, brake, gravity, -1e+09 to 1e+09 |' in said
-    assert '| `deceleration` | number | required |' in said
+    assert '| `tracking_tolerance` | number | required |' in said
 
 
 # what does not fit the machine
