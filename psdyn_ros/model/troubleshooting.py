@@ -94,12 +94,14 @@ MOVED_AT_REST = Refusal("'{name}' jumped from {before} to {now} while nothing mo
                         'Look at its sensor. If the machine really is there, deactivate and activate the controller.')
 NO_LIMITS = Refusal("'{name}' lacks limits: position [{lower}, {upper}], velocity {speed}, command {most}",
                     'Complete `<limit>` of this joint in the URDF.')
+NO_SUPPLY = Refusal('the supply reads {measured} bar and is set to {setting} bar: switch the pump on',
+                    'Switch the pump on, and wait for its pressure. If it is on, look at the sensor of the supply.')
 NOT_RECEIVED = Refusal('nobody receives the commands: {text}',
                        'Start the simulator or the driver with the topic of the commands; see its `-r` remapping.')
 NOT_COMMANDED = Refusal('nobody commands the machine: no publisher on {topics}',
                         'Start a controller; remap `/simulator/joint_commands` to its topic.')
 REFUSALS = (INACTIVE, NOT_ACTIVATED, NOT_CONFIGURED, DEACTIVATING, STOP_IN_PROGRESS, IN_SAFE, NOT_AT_REST,
-            MOVED_AT_REST, NO_LIMITS)
+            MOVED_AT_REST, NO_LIMITS, NO_SUPPLY)
 NODES = (NOT_RECEIVED, NOT_COMMANDED)
 
 # of error classes, by their names: what to do

@@ -32,7 +32,7 @@ from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
 from .inputs import CheckInputs, CheckRunner, Inputs, MeasuredState
 from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
-from .preconditions import activation_blockers, displacement_blockers, force_blockers, motion_blockers
+from .preconditions import activation_blockers, displacement_blockers, force_blockers, motion_blockers, supply_blockers
 
 if TYPE_CHECKING:
     from ..reference.trajectory import Waypoints
@@ -235,7 +235,8 @@ class ControlCore:
             return
         clock = self.inputs.at(now)
         self._refuse('enabling', [*self._moving(), *displacement_blockers(self.inputs),
-                                  *force_blockers(self.checks[ForceCheck], self.inputs)])
+                                  *force_blockers(self.checks[ForceCheck], self.inputs),
+                                  *supply_blockers(self.law, self.inputs)])
         self.states.enable(clock)
         self._discard_references()
         self.selector.begin(clock)

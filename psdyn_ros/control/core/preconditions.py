@@ -2,8 +2,10 @@
 
 import math
 
-from ...model.troubleshooting import MOVED_AT_REST, NO_LIMITS, NOT_AT_REST
+from ...model.troubleshooting import MOVED_AT_REST, NO_LIMITS, NO_SUPPLY, NOT_AT_REST
 from ..monitors.actuator_motion import ActuatorMotion
+
+LEAST_SUPPLY = 0.1      # of the setting of the supply, below which the pump does not run
 
 
 def activation_blockers(manipulator, declaration, inputs):
@@ -52,3 +54,11 @@ def force_blockers(check, inputs):
     """[why] the pressures that are measured do not hold the load; check: `ForceCheck`. Empty where they do."""
     x, pressures = inputs.state_check.x, inputs.pressures
     return [] if not check.required or x is None or pressures is None else check.at_rest(x, pressures)
+
+
+def supply_blockers(law, inputs):
+    """[why] the measured supply cannot move the machine under a `ControlLaw`; empty where it can, or is not known."""
+    setting, measured = law.supply_setting, inputs.supply
+    if setting is None or measured is None or measured >= LEAST_SUPPLY * setting:
+        return []
+    return [NO_SUPPLY.text.format(measured=f'{measured / 1e5:.3g}', setting=f'{setting / 1e5:.3g}')]

@@ -1,4 +1,4 @@
-"""Nothing is enabled or reset while an actuator moves faster than its declared standstill speed."""
+"""Nothing is enabled or reset while an actuator moves faster than its declared standstill speed, or without a pump."""
 
 import numpy as np
 import pytest
@@ -54,3 +54,20 @@ def test_a_machine_that_moves_is_not_reset():
     rig.ticks(700)
     rig.core.reset(rig.now)
     assert rig.state is not State.SAFE and np.isfinite(rig.plant.x).all()
+
+
+@pytest.mark.parametrize(('supply', 'why'), [
+    (0.0, 'enabling is refused: the supply reads 0 bar and is set to 190 bar: switch the pump on'), (18e5, '18 bar'),
+    (20e5, None), (None, None)])
+def test_a_machine_whose_pump_does_not_run_is_not_enabled(supply, why):
+    rig = Rig('valve')
+    take = rig.core.take_pressures
+    rig.core.take_pressures = lambda stamp, ros_now, now, values, _: take(stamp, ros_now, now, values, supply)
+    rig.activate()
+    if why is None:
+        rig.core.enable(rig.now)
+        assert rig.core.states.enabled
+    else:
+        with pytest.raises(SafetyError, match=why):
+            rig.core.enable(rig.now)
+        assert rig.state is State.STANDBY
