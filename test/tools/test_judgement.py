@@ -1,7 +1,8 @@
-"""The study that judges the controller on the second plant: its faults do what they say, and its rows are printed."""
+"""The study that judges the controller on the second plant, and measurements that tests spoil there."""
 
 import numpy as np
 import pytest
+from support.control.spoilt_measurements import drifting_state, ever, once, one_pressure
 
 from psdyn_ros.control import Measurement
 from psdyn_ros.tools.studies import judgement
@@ -12,17 +13,17 @@ def measured():
 
 
 def test_a_fault_of_one_reading_is_there_once():
-    change = judgement.once('pressures', 1.0, judgement.one_pressure(-2.5e7, 1, 0))
+    change = once('pressures', 1.0, one_pressure(-2.5e7, 1, 0))
     before, fault, after = (change(time, measured()).pressures for time in (0.9, 1.0, 1.1))
     assert (before == 5e6).all() and (after == 5e6).all()
     assert fault[1, 0] == -2.5e7 and (np.delete(fault.ravel(), 2) == 5e6).all()
 
 
 def test_a_lasting_fault_leaves_the_measurement_of_the_plant_alone():
-    change, reading = judgement.ever('supply', 1.0, lambda value, *_: 0.0), measured()
+    change, reading = ever('supply', 1.0, lambda value, *_: 0.0), measured()
     assert change(0.9, reading).supply == 19e6
     assert change(1.0, reading).supply == change(5.0, reading).supply == 0.0
-    drift = judgement.drifting_state(0.04, 1.0)(3.0, reading)
+    drift = drifting_state(0.04, 1.0)(3.0, reading)
     assert drift.x[1] == pytest.approx(0.08) and drift.xd[1] == 0.04
     assert (reading.x == 0.0).all() and (reading.xd == 0.0).all()
 
@@ -38,7 +39,7 @@ def test_velocities_and_accelerations_of_the_multi_sine_are_its_derivatives():
 
 
 @pytest.mark.long
-def test_a_row_says_how_the_machine_stopped(capsys):
-    judgement.main(['valve_pid, HOLD, states lost'])
-    row, = (line for line in capsys.readouterr().out.splitlines() if 'states lost' in line)
-    assert 'stop after 20 ms, rest after 0.00 s' in row and 'ends in SAFE: F01' in row
+def test_a_row_has_the_errors_of_a_trajectory_that_nothing_stopped(capsys):
+    judgement.main(['valve_computed_torque, point to point in 4 s'])
+    row, = (line for line in capsys.readouterr().out.splitlines() if 'in 4 s' in line)
+    assert row.endswith('no stop') and max(float(pair.split('/')[0]) for pair in row.split() if '/' in pair) < 1.0

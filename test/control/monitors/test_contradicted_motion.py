@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import thorough
 from support.control.restraint import restraint_of
+from support.control.spoilt_measurements import FAULT_S, ever
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state
 from psdyn_ros.control import SafetyError, State
@@ -22,7 +23,6 @@ from psdyn_ros.tools.demo.demonstration import demonstration
 from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 from psdyn_ros.tools.studies.judgement import (
-    FAULT_S,
     FORCES,
     NAMES,
     PID,
@@ -30,7 +30,6 @@ from psdyn_ros.tools.studies.judgement import (
     VALVES,
     closed_loop,
     configuration,
-    ever,
     point_to_point,
 )
 

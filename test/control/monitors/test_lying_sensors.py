@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import thorough
 from support.control.restraint import restraint_of
+from support.control.spoilt_measurements import FAULT_S, drifting_state, ever, once, one_pressure
 
 from psdyn_ros.api.load import load
 from psdyn_ros.control import SafetyError, State
@@ -14,7 +15,6 @@ from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
 from psdyn_ros.control.monitors.speed import SpeedCheck
 from psdyn_ros.control.monitors.tracking import EffortCheck
 from psdyn_ros.tools.studies.judgement import (
-    FAULT_S,
     FORCES,
     PID,
     START,
@@ -22,10 +22,6 @@ from psdyn_ros.tools.studies.judgement import (
     VALVES,
     closed_loop,
     configuration,
-    drifting_state,
-    ever,
-    once,
-    one_pressure,
     point_to_point,
 )
 

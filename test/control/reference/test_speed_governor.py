@@ -1,10 +1,12 @@
 """The reference slows down where something saturates, and only there; fast moves end in their goal."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from conftest import thorough
 
-from psdyn_ros.control import ClosedLoop, ControllerConfig, State, assemble
+from psdyn_ros.control import ClosedLoop, ControllerConfig, State, TrajectoryError, Waypoints, assemble
 from psdyn_ros.kernels.control import speed_governor
 from psdyn_ros.kernels.control.speed_governor import AT_REST, ERROR_FROM, LEAST, RISE, govern
 from psdyn_ros.tools.studies import judgement
@@ -149,3 +151,16 @@ def test_three_lost_states_at_100_hz_degrade():
 def test_a_cycle_too_slow_for_its_timeouts_is_refused():
     with pytest.raises(Exception, match="'degraded_misses' 3 at a period of 50 ms: a stop comes after 200 ms"):
         ControllerConfig.from_files(judgement.URDF, safety=judgement.SAFETY, rate=20.0)
+
+
+@pytest.mark.parametrize('rate', thorough([10.0, 1.0, 4.0], 1))
+def test_new_targets_again_and_again_make_no_axis_faster_than_rated(rate):
+    loop, rng = judgement.closed_loop(judgement.VALVES), np.random.default_rng(3)
+    for _ in range(round(4.0 * rate)):
+        zero, way = np.zeros((1, 4)), rng.uniform(-1.0, 1.0, 4) * (0.3, 0.1, 0.1, 0.2)
+        with suppress(TrajectoryError):
+            loop.send(Waypoints(judgement.NAMES, [rng.uniform(0.8, 2.0)], [judgement.START + way], zero, zero))
+        loop.run(1.0 / rate)
+    record, rated = loop.recording(), np.array(loop.core.manipulator.limits.velocity)
+    assert (record.state < State.STOPPING).all() and (record.speed.max(axis=0) <= rated).all()
+    assert record.speed.max(axis=0).min() > 0.02, 'all axes moved'
