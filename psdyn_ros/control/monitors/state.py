@@ -180,6 +180,8 @@ class StateChecks(Check):
             return self._reject(JUMP, True, 'positions have jumped: none is believed while the machine moves')
         if trusting and (self.jumps >= IN_A_ROW or stamp - self.input.stamp > self._longest_gap):
             self._follow_step()
+        if trusting:        # no law follows what drifts; a sensor that has recovered is believed at once
+            self._channels['drift'] = 0.0
         verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
         if verdict == kernels.NON_FINITE:
             return self._reject(NOT_FINITE, True, f'{self._names[i]} is not finite')
