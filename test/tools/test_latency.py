@@ -253,10 +253,11 @@ def test_a_short_soak_cannot_tell_a_slope():
 
 
 @pytest.mark.long
+@pytest.mark.dds
 def test_a_short_soak_over_dds(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(soak.tempfile, 'tempdir', str(tmp_path))        # logs of a run that failed stay
     file = tmp_path / 'soak.json'
-    code = soak.main(['--hours', '0.0015', '--motion', '1.5', '--rate', '200', '--json', str(file)])
+    code = soak.main(['--hours', '0.004', '--motion', '1.5', '--rate', '200', '--json', str(file)])
     told = json.loads(file.read_text())
     # a computer that stalls makes faults and worse tracking; nothing else fails so short a run
     assert re.fullmatch(r'(the tracking error went [^;]*)?(; )?(\d+ faults)?', told['failure'])
