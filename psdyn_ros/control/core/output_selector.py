@@ -110,7 +110,7 @@ class OutputSelector:
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
         rates = self._motion.rates(x, self.rate)
-        now = self._inputs.time + self._check_inputs.age        # where the reference was not answered by a state
+        now = self._inputs.time + self._check_inputs.age        # the reference went on without states
         self._open_loop.start(self._least_command(), rates, target, clock, now, clock - began)
         self._enter(RAMPED)
 

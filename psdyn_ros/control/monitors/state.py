@@ -240,10 +240,10 @@ class StateChecks(Check):
             self.findings.append(Finding(FROZEN, text if self.commands_received else
                                          NOT_RECEIVED.text.format(text=text)))
         if bits & kernels.DRIFTS and not bits & kernels.DISAGREES:
-            drift = self._channels['drift']
-            i = int(np.argmax(np.abs(drift)))
-            self.findings.append(Finding(VELOCITY, f'{self._names[i]} is {1e3 * drift[i]:.3g} mm or mrad from where '
-                                         'its velocities have brought it'))
+            drift, most = 1e3 * self._channels['drift'], 1e3 * self._channels['drift_allowed']
+            i = int(np.argmax(np.abs(drift) / most))
+            self.findings.append(Finding(VELOCITY, f'{self._names[i]} is {drift[i]:.3g} mm or mrad from where its '
+                                         f'velocities have brought it; at most {most[i]:.3g}'))
         if bits & (kernels.DISAGREES | kernels.WARNED):
             i = int(np.argmax(self._channels['disagreement']))
             most = self._channels['disagreement'][i]

@@ -95,7 +95,7 @@ class ReferenceChecks:
         # of axes that slow down by themselves
         self.braking = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
         self.gentle = np.minimum(self.braking, self.acceleration)      # accelerations that nothing forces
-        # of what points of a stream disagree by
+        # of deviations that damp a swing; of what points of a stream disagree by
         jerk = np.where(np.isfinite(self.jerk), self.jerk, JERK)
         self.correcting_jerk, self.streaming_jerk = CORRECTING * jerk, STREAMING * jerk
         margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)

@@ -23,7 +23,8 @@ CHANNEL = np.dtype([
     ('xd', 'f8'),
     ('travel', 'f8'),           # integral of the velocities [m, rad]
     ('disagreement', 'f8'),     # between travel and x, by the time of the window [m/s, rad/s]
-    ('drift', 'f8'),            # of x from the travel, forgotten over `DRIFT_S` [m, rad]
+    ('drift', 'f8'),            # of x from the travel, forgotten over `DRIFT_S`, and the most that is allowed [m, rad]
+    ('drift_allowed', 'f8'),
     ('fastest', 'f8'),          # velocity, forgotten alike [m/s, rad/s]
     ('changed', 'i8'),          # stamp of the last position that was another one
     ('driven', 'i8'),           # stamp since which the reference moves; 0: it does not
@@ -179,7 +180,8 @@ def findings_of_channel(c, m, stamp):
         found |= DISAGREES
     elif c['disagreement'] > 0.5 * m['disagreement']:
         found |= WARNED
-    if abs(c['drift']) > DRIFT_STEP_S * m['disagreement'] + m['lag'] * c['fastest']:
+    c['drift_allowed'] = DRIFT_STEP_S * m['disagreement'] + m['lag'] * c['fastest']
+    if abs(c['drift']) > c['drift_allowed']:
         found |= DRIFTS
     if c['x'] < c['lower'] + c['margin'] or c['x'] > c['upper'] - c['margin']:
         found |= AT_STOP
