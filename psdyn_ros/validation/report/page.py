@@ -210,6 +210,7 @@ def write_page(folder, template, figures, result, title, file='report.html', pla
 def _png(figure):
     buffer = io.BytesIO()
     figure.savefig(buffer, format='png')    # a canvas of its own would keep the pixels, 5 MB a figure
+    figure.clear()                          # what it has drawn refers to itself, and would stay until the end
     return buffer.getvalue()
 
 
