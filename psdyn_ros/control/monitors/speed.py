@@ -10,6 +10,7 @@ from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Findi
 AT_REST = 1.5               # times the speed of standstill that the machine may have at rest, as where static friction
                             # lets go
 STANDS = 0.125              # share of the rated speed that a stop may add, and ends with
+STANDS_BY_FORCE = 0.03      # the same where forces are given that look at nothing measured: what adds speed goes on
 REACTION = 0.1              # s until a stop slows down
 SLOWING = 0.5               # of the declared deceleration that is demanded on the average
 
@@ -115,9 +116,12 @@ class StopCheck(Check):
     def __init__(self, config, law):
         m = config.machine
         self._motion, self._names = ActuatorMotion(m), m.actuators
-        self._limits = np.array([SLOWING * np.array(config.declaration.deceleration),
-                                 STANDS * np.array(m.limits.velocity, dtype=float)])
-        self._by_force = not {EFFORT, PRESSURE}.isdisjoint(law.interfaces)
+        slowing, rated = SLOWING * np.array(config.declaration.deceleration), np.array(m.limits.velocity, dtype=float)
+        self._limits = np.array([slowing, STANDS * rated])
+        forces = np.isin(law.interfaces, (EFFORT, PRESSURE))
+        self._by_force = bool(forces.any())
+        # valves beside forces shut on a ramp, which is not to be cut off for a swing
+        self._limits_of_ramp = np.array([slowing, (STANDS_BY_FORCE if forces.all() else STANDS) * rated])
         self._half_swing = 0.5 * law.swing_period           # s that the halves of a stop are apart at most
         self._stop = np.zeros((3, len(self._names)))        # speed at the beginning; smoothed rates; speed that is left
         self.restart()
@@ -140,8 +144,9 @@ class StopCheck(Check):
         elapsed = 1e-9 * (inputs.clock - self._began) - REACTION
         elapsed = 0.5 * (max(elapsed, 0.0) + max(elapsed - self._half_swing, 0.0))
         asked = self._motion.rates(inputs.x, inputs.reference_rate)
-        i = kernels.judge_stop(self._limits, self._stop, rates, asked, elapsed, inputs.period)
-        forth = self._direction * rates + self._limits[1]
+        limits = self._limits if inputs.under_law else self._limits_of_ramp
+        i = kernels.judge_stop(limits, self._stop, rates, asked, elapsed, inputs.period)
+        forth = self._direction * rates + limits[1]
         if not inputs.under_law and (forth < 0.0).any():
             i = int(forth.argmin())
         self._off = self._off + 1 if i >= 0 else 0
