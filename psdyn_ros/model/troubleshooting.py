@@ -130,6 +130,7 @@ ERRORS = {
     'GoalError': 'Change the goal as the message says.',
     'TrajectoryError': 'Change the point that the message names.',
     'UnreachableError': 'Stay within the limits, and away from dead points.',
+    'WaypointsError': 'Correct the sender: these points are no motion.',
     'TrajectoryOverError': 'Give the trajectory a stamp of now, or 0.',
     'TrajectoryJointsError': 'Name joints that fix all others, best the actuators.',
     'OutOfReachError': 'Choose a target nearer to the machine; the error has the best pose.',

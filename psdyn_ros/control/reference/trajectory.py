@@ -28,8 +28,11 @@ NEAREST = 1e-9          # s between two waypoints
 class TrajectoryError(PsdynError):
     """A commanded motion that cannot be followed; the motion in progress is left untouched.
 
-    point  index of the first waypoint at fault, on the way to which or at which it is; None where it is none of them
+    point      index of the first waypoint at fault, on the way to which or at which it is; None: none of them
+    condition  of the fault table
     """
+
+    condition = 'reference_rejected'
 
     def __init__(self, message: str, point: int | None = None) -> None:
         super().__init__(message)
@@ -39,12 +42,20 @@ class TrajectoryError(PsdynError):
 class UnreachableError(TrajectoryError):
     """A trajectory goes beyond limits, through a singularity, or where no loop closes."""
 
+    condition = 'reference_unreachable'
 
-class TrajectoryOverError(TrajectoryError):
+
+class WaypointsError(TrajectoryError):
+    """Waypoints of no motion at all: none, not finite, or not in the order of time."""
+
+    condition = 'reference_malformed'
+
+
+class TrajectoryOverError(WaypointsError):
     """One whose last point lies in the past."""
 
 
-class TrajectoryJointsError(TrajectoryError):
+class TrajectoryJointsError(WaypointsError):
     """One of joints that the machine cannot be led by."""
 
 
@@ -89,15 +100,15 @@ class Waypoints:
         if twice:
             raise TrajectoryJointsError(f'the trajectory names {", ".join(twice)} more than once')
         if count == 0:
-            raise TrajectoryError('the trajectory has no points')
+            raise WaypointsError('the trajectory has no points')
         if count > MAX_WAYPOINTS:
-            raise TrajectoryError(f'the trajectory has {count} points, at most {MAX_WAYPOINTS} are taken')
+            raise WaypointsError(f'the trajectory has {count} points, at most {MAX_WAYPOINTS} are taken')
         if self.accelerations is not None and self.velocities is None:
-            raise TrajectoryError('the trajectory has accelerations but no velocities')
+            raise WaypointsError('the trajectory has accelerations but no velocities')
         for field in ('positions', 'velocities', 'accelerations'):
             values = getattr(self, field)
             if values is not None and values.shape != (count, joints):
-                raise TrajectoryError(f'{field} have shape {values.shape}, expected {(count, joints)}')
+                raise WaypointsError(f'{field} have shape {values.shape}, expected {(count, joints)}')
 
     def _check_values(self) -> None:
         for field in ('times', 'positions', 'velocities', 'accelerations'):
@@ -106,18 +117,18 @@ class Waypoints:
                 continue
             point = int(np.argwhere(~(np.abs(values) <= LARGEST))[0][0])
             what = f'beyond {LARGEST:g}' if np.isfinite(values[point]).all() else 'that are not finite'
-            raise TrajectoryError(f'point {point} has {field} {what}', point)
+            raise WaypointsError(f'point {point} has {field} {what}', point)
         if self.times[0] < 0.0:
-            raise TrajectoryError(f'point 0 lies {-self.times[0]:g} s before the start of the trajectory', 0)
+            raise WaypointsError(f'point 0 lies {-self.times[0]:g} s before the start of the trajectory', 0)
         late = np.flatnonzero(np.diff(self.times) < 0.5 * NEAREST)
         if late.size:
             point = int(late[0]) + 1
-            raise TrajectoryError(f'point {point} is not later than the point before it, by a nanosecond at least',
-                                  point)
+            raise WaypointsError(f'point {point} is not later than the point before it, by a nanosecond at least',
+                                 point)
         if self.velocities is not None and np.any(self.velocities[-1] != 0.0):
             joint = self.joints[int(np.flatnonzero(self.velocities[-1])[0])]
-            raise TrajectoryError(f'the trajectory ends with {joint} in motion: the last velocities must be zero',
-                                  self.times.size - 1)
+            raise WaypointsError(f'the trajectory ends with {joint} in motion: the last velocities must be zero',
+                                 self.times.size - 1)
 
 
 class Curve:

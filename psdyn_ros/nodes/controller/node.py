@@ -34,7 +34,6 @@ from ...control.core.assembly import assemble
 from ...control.core.diagnostics import status
 from ...control.core.trial import Trial
 from ...control.monitors.clock import both_clocks
-from ...control.reference.trajectory import UnreachableError
 from ...control.safety.fault_table import Result, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
@@ -365,8 +364,8 @@ class Controller:
         self._validation.read(reader)
 
     def _refuse_trajectory(self, error):
-        unreachable = isinstance(error, UnreachableError)
-        self._inputs.reject('joint_trajectory', error, 'reference_unreachable' if unreachable else 'reference_rejected')
+        # neither a message that cannot be read nor unknown joints are a `TrajectoryError`
+        self._inputs.reject('joint_trajectory', error, getattr(error, 'condition', 'reference_malformed'))
 
     def _validate_parameters(self, given):
         for parameter in given:

@@ -91,8 +91,8 @@ class ControllerInputs:
         return self._base.stale
 
     def reject(self, topic, error, row):
-        """Count a message that cannot be used, and report it to the core."""
-        now = time.monotonic_ns()
+        """Count a message that cannot be used, and report it to the core: as a flood where it is too large."""
+        now, row = time.monotonic_ns(), 'flood' if isinstance(error, OversizeError) else row
         self._rejections.add(topic, error, now)
         self._core.report(now, row, Result.FAIL, brief(error))
 
@@ -184,7 +184,7 @@ class ControllerInputs:
         try:
             message = read_message(data, JointTrajectory, MAX_POINT_BYTES)
         except MessageError as error:
-            self.reject('point', error, 'flood' if isinstance(error, OversizeError) else 'reference_malformed')
+            self.reject('point', error, 'reference_malformed')
             return
         stamp = conversions.stamp_to_ns(message.header.stamp) or self._now()
         try:

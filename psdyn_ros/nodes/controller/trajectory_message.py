@@ -11,7 +11,7 @@ import numpy as np
 
 from ...control.reference.trajectory import MAX_WAYPOINTS, Waypoints
 from ...model.units import SECOND
-from ..messages.conversions import MessageError
+from ..messages.conversions import MessageError, OversizeError
 
 LITTLE_ENDIAN = b'\x00\x01'
 MAX_BYTES = 8 * 1024 * 1024
@@ -37,7 +37,7 @@ class SerializedTrajectory:
     def __init__(self, data):
         data = bytes(data)
         if len(data) > MAX_BYTES:
-            raise MessageError(f'{len(data)} bytes, at most {MAX_BYTES} are read')
+            raise OversizeError(f'{len(data)} bytes, at most {MAX_BYTES} are read')
         if data[:2] != LITTLE_ENDIAN:
             raise MessageError(f'encapsulation {data[:2].hex()}: expected little-endian CDR')
         self._data = memoryview(data)[HEAD:]
@@ -55,11 +55,11 @@ class SerializedTrajectory:
         self._text()        # the frame
         count = self._number()
         if count > MAX_NAMES:
-            raise MessageError(f'{count} joint names, at most {MAX_NAMES} are read')
+            raise OversizeError(f'{count} joint names, at most {MAX_NAMES} are read')
         self._names = tuple(self._text() for _ in range(count))
         self._points = self._number()
         if self._points > MAX_WAYPOINTS:
-            raise MessageError(f'the trajectory has {self._points} points, at most {MAX_WAYPOINTS} are taken')
+            raise OversizeError(f'the trajectory has {self._points} points, at most {MAX_WAYPOINTS} are taken')
         if not 0 < count <= MAX_NAMES or not self._points:
             self._columns = {}
             return
@@ -75,7 +75,7 @@ class SerializedTrajectory:
     def _text(self):
         length = self._number()
         if length > LONGEST_NAME:
-            raise MessageError(f'a name of {length} bytes, at most {LONGEST_NAME} are read')
+            raise OversizeError(f'a name of {length} bytes, at most {LONGEST_NAME} are read')
         text = bytes(self._data[self._place:self._place + length])
         if len(text) != length:
             raise struct.error('it ends within a name')

@@ -21,6 +21,7 @@ from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from support.nodes import still_machine  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
+from support.nodes.unusable_states import UNUSABLE_STATES  # noqa: E402
 from test_valve_nodes import ON_VALVES, oil_at_rest, telemetry  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
@@ -80,6 +81,10 @@ class Managed(StillMachine):
     @property
     def summary(self):
         return self.graph.report('controller: control')[1]
+
+    def counted(self, condition):
+        """How often the controller has reported a condition of the fault table."""
+        return int(self.graph.report('controller: control')[2].get(f'count: {condition}', 0))
 
     def becomes(self, *states):
         self.graph.until(lambda: self.sub_states and self.sub_states[-1].data[0] in states)
@@ -226,6 +231,38 @@ def test_a_trajectory_that_cannot_be_followed_is_refused_with_its_bad_point_and_
     m.graph.provoke()
     assert m.enabled(False)[0]
     m.becomes(State.STANDBY)
+
+
+@pytest.mark.dds
+@pytest.mark.lockstep
+@pytest.mark.parametrize('condition, off', [
+    ('reference_malformed', (0.0, np.nan)), ('reference_unreachable', (0.0, 100.0)),
+    ('reference_rejected', (0.3, 0.0))])
+def test_a_refused_trajectory_is_counted_as_what_is_wrong_with_it(managed, condition, off):
+    m = managed
+    m.held()
+    still, before = m.crane.initial_position, m.counted(condition)
+    first, last = (JointTrajectoryPoint(positions=(still + one).tolist()) for one in off)
+    last.time_from_start.sec = 60
+    m.trajectories.publish(JointTrajectory(joint_names=list(m.crane.actuators), points=[first, last]))
+    m.graph.until(lambda: m.counted(condition) == before + 1)
+    m.becomes(State.HOLD)
+
+
+@pytest.mark.dds
+@pytest.mark.lockstep
+@pytest.mark.parametrize('condition', UNUSABLE_STATES)
+def test_a_state_that_cannot_be_used_is_counted_and_the_machine_stays_held(managed, condition):
+    m = managed
+    m.held()
+    before = m.counted(condition)
+
+    def publish():
+        message = m.message()
+        UNUSABLE_STATES[condition](message)
+        m.states.publish(message)
+    m.graph.until(lambda: m.counted(condition) > before, each=publish)
+    m.becomes(State.HOLD)
 
 
 @pytest.mark.dds

@@ -11,6 +11,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.nodes.controller.subscribers import MAX_JOINTS, ControllerInputs  # noqa: E402
+from psdyn_ros.nodes.controller.trajectory_message import MAX_BYTES  # noqa: E402
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
 from psdyn_ros.nodes.messages.streamed_point import PointReader  # noqa: E402
 
@@ -68,6 +69,13 @@ def test_points_that_are_nonsense_are_counted(crane):
         found.inputs.take_point()
     assert not found.points and [topic for topic, _ in found.rejected] == 5 * ['point']
     assert [row for row, _ in found.reports] == 3 * ['reference_malformed'] + ['flood', 'reference_rejected']
+
+
+def test_a_trajectory_that_is_too_large_is_a_flood(crane):
+    found = Inputs(crane)
+    for data in (b'', bytes(MAX_BYTES + 1)):
+        found.inputs._trajectory(data)
+    assert [row for row, _ in found.reports] == ['reference_malformed', 'flood']
 
 
 @pytest.mark.parametrize('data, row', [
