@@ -5,14 +5,16 @@ import re
 from collections import Counter
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import thorough
+from support.nodes.unusable_states import UNUSABLE_STATES
 
 from psdyn_ros.control.monitors.checks import CHECKS
 from psdyn_ros.control.monitors.emergency_stop import EmergencyStopCheck
-from psdyn_ros.control.safety.fault_table import CONDITIONS, State
+from psdyn_ros.control.safety.fault_table import CONDITIONS, DETECTORS, State
 from psdyn_ros.control.safety.output_gate import OutputGate
 from psdyn_ros.control.safety.state_machine import SafetyStates
 from psdyn_ros.model.errors import ModelError
@@ -34,8 +36,8 @@ HOLDING = np.array([0.0, 5e4, 3e4, -5e3])
 BY_PROCESS = {'run_deactivation': 'left_running', 'run_start': 'no_state_at_start', 'run_death': 'controller_dead',
               'run_clock_jump': 'clock_jump'}
 # conditions with more than one injection, and how many
-SEVERAL_WAYS = {'state_silent': 2, 'state_stale': 2, 'state_future': 2, 'stamp_order': 2, 'state_malformed': 2,
-                'state_jump': 2, 'closure_residual': 2, 'output_rejected': 6, 'exception': 2, 'emergency_stop': 2}
+SEVERAL_WAYS = {'state_silent': 2, 'state_stale': 2, 'state_future': 2, 'stamp_order': 2,
+                'state_jump': 2, 'closure_residual': 2, 'output_rejected': 6, 'emergency_stop': 2}
 
 
 @pytest.fixture(scope='module')
@@ -112,13 +114,28 @@ def check(trial):
     assert trial.reaction is not None and trial.reaction <= trial.bound
 
 
-def test_every_condition_is_tried_in_exactly_one_place():
+def test_every_condition_has_one_detector_and_is_tried_in_one_place():
+    attacks = pytest.importorskip('psdyn_ros.tools.fault_campaign.over_dds.attacks', reason='the nodes need rclpy')
+    over_dds = {condition for condition, _, counted in attacks.ATTACKS if counted}
     places = ({one.condition for one in injections.INJECTIONS}, {one.condition for one in rejected_inputs.ATTEMPTS},
-              {condition for condition, _, _ in rejected_inputs.DESCRIPTIONS}, set(BY_PROCESS.values()))
+              {condition for condition, _, _ in rejected_inputs.DESCRIPTIONS}, set(BY_PROCESS.values()),
+              over_dds, set(UNUSABLE_STATES))
     assert Counter(condition for place in places for condition in place) == dict.fromkeys(CONDITIONS, 1)
+    assert Counter(row.name for rows in DETECTORS.values() for row in rows) == dict.fromkeys(CONDITIONS, 1)
+    # what only a node detects is tried on a node; references are refused by the core, which a node counts
+    references = {'reference_rejected', 'reference_unreachable', 'reference_malformed'}
+    assert over_dds | set(UNUSABLE_STATES) == {row.name for row in DETECTORS['node']} - references
+    assert {condition for condition, _, _ in attacks.CLOCK_ATTACKS} <= places[0]
     assert {function.__name__ for function, _, _ in process_trials.PROCESS_TRIALS} == BY_PROCESS.keys()
     of_checks = {row.name for check in CHECKS for row in check.rows}
     assert of_checks - places[0] - places[1] == {'clock_jump'}
+
+
+def test_no_trial_reports_its_own_condition():
+    folder = Path(fault_trials.__file__).parent
+    reported = re.findall(r'core\.(?:report|reject_state|fail)\(.*', ''.join(
+        path.read_text() for path in folder.rglob('*.py')))
+    assert reported == ["core.report(bench.now, 'overrun', Result.FAIL, 'injected')"]     # the way to DEGRADED
 
 
 def test_every_condition_is_injected_in_exactly_one_way_but_for_those_with_several():
@@ -450,10 +467,11 @@ def test_the_report_says_what_processes_did_that_went_on(tmp_path):
 
 def test_the_report_has_the_null_loop_beside_a_flood(tmp_path):
     wire_attacks = pytest.importorskip('psdyn_ros.tools.fault_campaign.over_dds.attacks', reason='the nodes need rclpy')
-    flood = wire_attacks.Attack('F33', 'small', 100, ('RUN',), None, None, 7, '', (0.001, 0.025, 0.002, 0.02))
-    plain = wire_attacks.Attack('F31', 'jump', 1, (), 0.2, 0.5, 0, '')
+    flood = wire_attacks.Attack('small', 100, ('RUN',), None, None, 7, '', (0.001, 0.025, 0.002, 0.02), 'F33', 'flood')
+    plain = wire_attacks.Attack('jump', 1, (), 0.2, 0.5, 0, '', row='F31')
     text = fault_report.write(tmp_path / 'page.md', [], [], [flood, plain], {}, {}, 0.1).read_text()
-    assert '| 7 | 0.1 %, 2.5 % | 0.2 %, 2.0 % | none |' in text and '| 0.20 s | 0.5 s | 0 |  |  | none |' in text
+    assert '| F33 | small | flood | 100 |' in text and '| 7 | 0.1 %, 2.5 % | 0.2 %, 2.0 % | none |' in text
+    assert '| 0.20 s | 0.5 s | 0 |  |  | none |' in text
 
 
 @pytest.mark.parametrize('changed', [{'reaction': 12}, {'reaction': None}, {'unsafe': 1}, {'failures': ('x',)}])

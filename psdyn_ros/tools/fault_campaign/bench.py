@@ -48,7 +48,6 @@ class Measured:
     residual: float = 0.0
     positions: np.ndarray | None = None
     passive: np.ndarray | None = None
-    unreadable: tuple | None = None      # (condition, text): it is not read at all
 
     @property
     def state(self):
@@ -217,11 +216,7 @@ class Bench:
         if self.spoil_state:
             msg = self.spoil_state(msg)
         for one in msg if isinstance(msg, list) else [msg]:
-            if one is None:
-                continue
-            if one.unreadable:
-                core.reject_state(now, *one.unreadable)
-            else:
+            if one is not None:
                 core.take_state(one.state, now, ros_now)
         if self.machine.level == 'valve':
             if self.spoil_pressures:

@@ -111,8 +111,8 @@ def _over_wire(options, say):
 def _commands(watch):
     """What the commands on the wire were, all together, as an `Attack`."""
     problem = f'{len(watch.unsafe)} unsafe: {watch.unsafe[0]}' if watch.unsafe else ''
-    return [dds_attacks.Attack('F16', 'every command on the wire, finite and in range', watch.messages, (), None, None,
-                                0, problem)]
+    return [dds_attacks.Attack('every command on the wire, finite and in range', watch.messages, (), None, None, 0,
+                               problem, row='F16')]
 
 
 @contextmanager

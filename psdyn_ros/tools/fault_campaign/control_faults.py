@@ -1,4 +1,4 @@
-"""Injections into the law and its reference, the cycles, the clocks, and what others say."""
+"""Injections into the law and its reference, the cycles, the clocks, and the emergency stop."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 
 from ...control.monitors.singularity import ToggleGauge
-from ...control.safety.fault_table import Result
 from ...model.errors import StateError
 from ...model.units import MILLISECOND
 from .injection import ALL, DEGRADED, HOLD, RUN, UNDER_LAW, After, during, injection
@@ -168,12 +167,6 @@ def _an_exception_in_the_law(bench):
     yield from during(_law(bench, fail))
 
 
-@injection('exception', after=After.ONCE)
-def _an_exception_in_a_callback(bench):
-    bench.core.fail(bench.now, 'injected')
-    yield
-
-
 @contextmanager
 def _late(bench, turns):
     """So many turns without a cycle."""
@@ -217,27 +210,6 @@ def _simulated_time_stands_still(bench):
 def _simulated_time_goes_back(bench):
     bench.ros_offset -= int(bench.fault_rng.choice([50, 1000, 3_600_000])) * MILLISECOND
     yield
-
-
-@injection('conflicting_commands', after=After.LASTS)
-def _another_publisher_of_commands(bench):
-    yield from during(_reported(bench, 'conflicting_commands'))
-
-
-@injection('conflicting_states', after=After.LASTS)
-def _another_publisher_of_states(bench):
-    yield from during(_reported(bench, 'conflicting_states'))
-
-
-@contextmanager
-def _reported(bench, condition):
-    """A condition that only the node can see, reported before every turn."""
-    def report(msg):
-        bench.core.report(bench.now, condition, Result.FAIL, 'injected')
-        return msg
-    with bench.spoilt(spoil_state=report):
-        yield
-    bench.core.report(bench.now, condition, Result.PASS)
 
 
 @injection('emergency_stop', states=ALL)

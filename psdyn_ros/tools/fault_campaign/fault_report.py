@@ -17,9 +17,9 @@ VERDICT, MOTION_VERDICT = r'\* \*\*(?:PASSED|FAILED)\.\*\* ', 'Motion after a fa
 ABOUT = '''# Fault campaign
 
 Written by `python3 -m psdyn_ros.tools.fault_campaign.campaign` from the run that is described at the end; `make
-campaign` repeats it. The conditions of the fault table (`psdyn_ros/control/safety/fault_table.py`) that the tables
-below list were brought about in every state where they can be, with random phases, places and sizes; those that came
-into the fault table after that run are not listed. An independent judge
+campaign` repeats it. In process, the conditions of the fault table (`psdyn_ros/control/safety/fault_table.py`) that
+the table lists were brought about at the inputs in every state where they can be, with random phases, places and sizes;
+none is reported by the campaign itself. An independent judge
 (`psdyn_ros/tools/fault_campaign/judge.py`, which shares nothing with the output gate) looks at every output: there,
 finite, in range, in rate, of its cycle, the declared safe output where that is due, no motion that nobody released,
 SAFE left by a reset only, and a machine that gets no faster once it is to stop.
@@ -58,9 +58,10 @@ controller makes of it counts for nothing. A trial is *missed* where
 parallel, with `--short` for one state of each fault, and with `--seconds S` for as many of all as there is time for.
 With `--sound MINUTES` it counts the stops of a sound machine instead, with the exact and with wrong models of its law.
 '''
-NODE_CONDITIONS = '''Conditions that only a node can see (conflicting states, parameters, floods) are reported to
-the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
-Descriptions of machines are judged in ms.
+NODE_CONDITIONS = '''After a reference or a payload that is refused the outputs are compared, bit by bit, with a run
+without it; descriptions of machines are judged in ms. What only a node detects is not tried here: other publishers,
+parameters, another description and floods are attacks over the wire, states that a node cannot use are messages to a
+real node (`test/nodes/controller/test_controller_node.py`).
 '''
 KILLS = '''## Killed and stopped over the wire
 
@@ -84,11 +85,14 @@ everybody else, the receiver too, was seen to stall for one to two seconds (`--t
 about one of five stops). What drives an actuator must not share memory with a controller: the nodes of this package do
 not, see "Who can reach the graph" in [security.md](../how-to/security.md).
 '''
-ATTACKS = '''Slots of 2 ms that the controller missed; of floods also the share of all slots that it missed in the two
-seconds before and under the flood, and the same of a bare echo loop that was flooded right after, beside a controller
-that went on: it answers states, with commands that somebody receives, and takes pressures and each message of the flood
-as it comes, without a look at them. What a flood costs is the difference; a controller that misses more than the echo,
-by more than chance, has a problem.
+ATTACKS = '''*Counted* is the condition of the fault table that the controller counted under the attack, by its
+diagnostics; an attack that is not counted so has a problem. Nothing of another message type is delivered, or counted.
+
+Slots of 2 ms that the controller missed; of floods also the share of all slots that it missed in the two seconds before
+and under the flood, and the same of a bare echo loop that was flooded right after, beside a controller that went on: it
+answers states, with commands that somebody receives, and takes pressures and each message of the flood as it comes,
+without a look at them. What a flood costs is the difference; a controller that misses more than the echo, by more than
+chance, has a problem.
 '''
 NULL = '''A process that only sleeps and wakes up, each 2 ms, while the half over the wire ran: what this computer is
 late by itself.
@@ -358,16 +362,16 @@ def _went_on(stopped):
 
 def _attacks(attacks):
     yield ATTACKS
-    yield ('| fault | attack | messages | states meanwhile | reaction | bound | slots missed | before, under | echo | '
-           'problem |')
-    yield '|---|---|---|---|---|---|---|---|---|---|'
+    yield ('| fault | attack | counted | messages | states meanwhile | reaction | bound | slots missed | '
+           'before, under | echo | problem |')
+    yield '|---|---|---|---|---|---|---|---|---|---|---|'
     for one in attacks:
         shares = [f'{100.0 * share:.1f} %' for share in one.shares or ()]
         shares = f'{", ".join(shares[:2])} | {", ".join(shares[2:])}'
         reaction = '' if one.seconds is None else f'{one.seconds:.2f} s'
         bound = '' if one.bound is None else f'{one.bound:g} s'
-        yield (f'| {one.row} | {one.what} | {one.trials} | {", ".join(one.states)} | {reaction} | {bound} | '
-               f'{one.missed} | {shares} | {one.problem or "none"} |')
+        yield (f'| {one.row} | {one.what} | {one.counted} | {one.trials} | {", ".join(one.states)} | {reaction} | '
+               f'{bound} | {one.missed} | {shares} | {one.problem or "none"} |')
 
 
 def _pairs(facts):

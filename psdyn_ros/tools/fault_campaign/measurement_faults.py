@@ -75,13 +75,7 @@ def _enormous(bench, msg):
 
 
 _spoilt_state('state_not_finite', 'one_value_not_finite', _one_not_finite)
-_spoilt_state('state_malformed', 'joints_missing',
-            lambda bench, msg: replace(msg, unreadable=('state_malformed', 'joint missing')))
 _spoilt_state('state_malformed', 'arrays_too_short', lambda bench, msg: replace(msg, x=msg.x[:-1]))
-_spoilt_state('state_duplicate', 'joint_twice',
-            lambda bench, msg: replace(msg, unreadable=('state_duplicate', 'joint twice')))
-_spoilt_state('velocity_missing', 'no_velocities',
-            lambda bench, msg: replace(msg, unreadable=('velocity_missing', 'no velocities')))
 
 
 @injection('stamp_order', states=UNDER_LAW)

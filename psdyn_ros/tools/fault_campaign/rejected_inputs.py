@@ -8,7 +8,7 @@ import numpy as np
 
 from ...api.load import load
 from ...control.reference.trajectory import Waypoints
-from ...control.safety.fault_table import CONDITIONS, Result, State
+from ...control.safety.fault_table import CONDITIONS, CORE, State
 from ...model.errors import PsdynError
 from ...model.locate import find_machine
 from ...model.units import MILLISECOND
@@ -54,16 +54,17 @@ def run_attempt(machine, one, state, seed):
         if tried:
             counted = bench.core.states.counts[one.condition]
             problem = one.act(bench, np.random.default_rng([seed, 1]))
-            if problem:
-                failures.append(problem)
-            judge, reported = bench.judge, bench.core.states.counts[one.condition] > counted
+            # a reference that is refused is counted by the node
+            if not problem and CONDITIONS[one.condition] in CORE and bench.core.states.counts[one.condition] == counted:
+                problem = 'it was not counted'
+            failures += [problem] if problem else []
+            judge = bench.judge
         outputs.append(np.array([_turn(bench) for _ in range(COMPARED)]))
     if not np.array_equal(*outputs, equal_nan=True):
         failures.append(f'the outputs after it differ from those without it by up to '
                         f'{np.nanmax(np.abs(outputs[0] - outputs[1])):.3g}')
     bound = CONDITIONS[one.condition].bound_cycles
-    reaction = 0 if reported or not failures else None
-    return Trial(one.condition, one.name, machine.level, state.name, seed, reaction, bound, judge.cycles,
+    return Trial(one.condition, one.name, machine.level, state.name, seed, None if failures else 0, bound, judge.cycles,
                  judge.unsafe, judge.fastest, judge.summary(), tuple(failures))
 
 
@@ -72,12 +73,13 @@ def _turn(bench):
     return np.full(len(bench.declaration.actuators), np.inf) if output is None else output.command
 
 
-def _refused(act, *arguments):
-    """'' where it raises a PsdynError, as it must."""
+def _refused(act, *arguments, condition=''):
+    """'' where it raises a PsdynError, as it must; a reference is refused as the node reports it, with a condition."""
     try:
         act(*arguments)
-    except PsdynError:
-        return ''
+    except PsdynError as error:
+        found = getattr(error, 'condition', 'reference_malformed')
+        return '' if condition in ('', found) else f'refused as {found}, not as {condition}: {error}'
     except Exception as error:
         return f'raises {type(error).__name__}: {error}; expected a PsdynError'
     return 'accepted; expected a refusal'
@@ -94,7 +96,7 @@ def _spoilt_reference(condition, name, spoil):
     def act(bench, rng):
         def hand_over():
             bench.follow(Waypoints(*spoil(*_motion(bench, rng), rng, bench)))
-        return _refused(hand_over)
+        return _refused(hand_over, condition=condition)
     ATTEMPTS.append(Attempt(condition, name, act))
 
 
@@ -114,6 +116,7 @@ _spoilt_reference('reference_malformed', 'nan_in_a_time', lambda t, x, rng, b: (
     _names(b), _put(t, rng.choice([math.nan, math.inf]), rng), x))
 _spoilt_reference('reference_malformed', 'nan_in_a_velocity', lambda t, x, rng, b: (
     _names(b), t, x, _put(np.zeros_like(x), math.nan, rng)))
+_spoilt_reference('reference_malformed', 'an_absurd_position', lambda t, x, rng, b: (_names(b), t, _put(x, 1e300, rng)))
 _spoilt_reference('reference_malformed', 'no_points', lambda t, x, rng, b: (_names(b), t[:0], x[:0]))
 _spoilt_reference('reference_malformed', 'times_do_not_grow', lambda t, x, rng, b: (_names(b), t[[0, 2, 1]], x))
 _spoilt_reference('reference_malformed', 'times_repeat', lambda t, x, rng, b: (_names(b), t[[0, 1, 1]], x))
@@ -122,16 +125,18 @@ _spoilt_reference('reference_malformed', 'joint_missing', lambda t, x, rng, b: (
 _spoilt_reference('reference_malformed', 'unknown_joint', lambda t, x, rng, b: (('gripper', *_names(b)[1:]), t, x))
 _spoilt_reference('reference_malformed', 'lengths_differ', lambda t, x, rng, b: (_names(b), t, x[:, :-1]))
 _spoilt_reference('reference_unreachable', 'beyond_a_limit', lambda t, x, rng, b: (
-    _names(b), t, _put(x, rng.choice([-1.0, 1.0]) * rng.uniform(5.0, 1e300), rng)))
-_spoilt_reference('reference_rejected', 'too_fast', lambda t, x, rng, b: (
+    _names(b), t, _put(x, rng.choice([-1.0, 1.0]) * rng.uniform(5.0, 1e5), rng)))
+_spoilt_reference('reference_unreachable', 'too_fast', lambda t, x, rng, b: (
     _names(b), [1e-3, 2e-3, 3e-3], x + np.array([[0.0], [0.1], [0.0]])))
+_spoilt_reference('reference_rejected', 'starts_elsewhere', lambda t, x, rng, b: (_names(b), t - t[0], x + 0.5))
 
 
 @attempt('reference_malformed')
 def _in_the_past(bench, rng):
-    times, positions = _motion(bench, rng)
-    return _refused(lambda: bench.core.validate_trajectory(Waypoints(_names(bench), times, positions),
-                                                bench.ros_now - 3600 * 1000 * MILLISECOND))
+    # over, but begun after the controller was enabled
+    late = Waypoints(_names(bench), [1e-3, 2e-3, 3e-3], _motion(bench, rng)[1])
+    return _refused(bench.core.validate_trajectory, late, bench.ros_now - 10 * MILLISECOND,
+                    condition='reference_malformed')
 
 
 @attempt('load_rejected')
@@ -145,21 +150,6 @@ def _impossible_payload(bench, rng):
     return (_refused(bench.core.set_payload, 'no_such_link', 10.0, np.zeros(3), inertia)
             or _refused(bench.core.set_payload, link, 10.0, np.full(3, math.nan), inertia)
             or _refused(bench.core.set_payload, link, 10.0, np.zeros(3), inertia))
-
-
-def _reported(condition, name):
-    """Register something that only a node can see; it is reported to the core."""
-    def act(bench, rng):
-        bench.core.report(bench.now, condition, Result.FAIL, 'injected')
-        return ''
-    ATTEMPTS.append(Attempt(condition, name, act))
-
-
-for _condition, _name in (
-        ('state_surplus', 'reported_surplus_joints'), ('parameter_rejected', 'reported_a_parameter'),
-        ('clock_parameter', 'reported_use_sim_time'), ('description_changed', 'reported_a_description'),
-        ('flood', 'reported_a_flood')):
-    _reported(_condition, _name)
 
 
 # descriptions, of which no core comes into being

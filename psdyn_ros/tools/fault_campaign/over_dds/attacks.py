@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
-from ....control.safety.fault_table import State
+from ....control.safety.fault_table import CONDITIONS, State
 from ....model.units import SECOND
 from ....nodes.messages.conversions import ns_to_stamp
 from ....nodes.runtime.qos import LATCHED
@@ -38,7 +38,6 @@ GOING_ON = {State.RUN, State.DEGRADED, State.HOLD}
 class Attack(NamedTuple):
     """What came of one."""
 
-    row: str
     what: str
     trials: int      # messages, sets, or jumps
     states: tuple      # names of the states that the controller was in meanwhile
@@ -49,6 +48,8 @@ class Attack(NamedTuple):
     shares: tuple | None = None
     """Of the slots that were missed: by it right before and under the attack, and so by a bare echo loop under the same
     right after; None: nobody looked."""
+    row: str = ''      # number of the fault
+    counted: str = ''      # condition of the fault table that the controller counted meanwhile
 
 
 class Slots(NamedTuple):
@@ -88,6 +89,18 @@ class CommandWatch:
                     self.unsafe.append(f'{name}: {value}')
 
 
+# (condition that the controller has to count, function, whether it is counted), of the first ones and on the clock
+ATTACKS, CLOCK_ATTACKS = [], []
+
+
+def attack(condition, among=ATTACKS, counted=True):
+    """Register a function as an attack of this condition of the fault table."""
+    def register(function):
+        among.append((condition, function, counted))
+        return function
+    return register
+
+
 def run(bench, watch, rng, progress=lambda text: None):
     """Yield an `Attack` for each on a `WireBench`."""
     # commands that nobody receives would cost it nothing
@@ -95,23 +108,25 @@ def run(bench, watch, rng, progress=lambda text: None):
     bench.nodes.start(ECHO, 'psdyn_ros.tools.fault_campaign.over_dds.flooded_echo', '--ros-args', '-r',
                       f'__node:={ECHO}')
     bench.until(lambda: f'{ECHO}: control' in bench.reports, 60.0, f'{ECHO} to come up')
-    for attack in (_parameter_storm, _clock_parameter, _another_description, _small_flood, _large_flood, _wrong_types,
-                   _conflicting_states, _conflicting_commands):
-        progress(attack.__name__.strip('_').replace('_', ' '))
-        controller = _moving(bench, rng)
-        try:
-            yield attack(bench, watch, controller, rng)
-        finally:
-            controller.end()
+    yield from _run(ATTACKS, bench, watch, rng, progress)
 
 
 def run_clock(bench, watch, rng, progress=lambda text: None):
     """Yield an `Attack` for each on the clock; the simulator makes simulated time, the controller runs on it."""
-    for attack in (_pause, _backwards):
-        progress(f'clock: {attack.__name__.strip("_")}')
-        controller = _moving(bench, rng, '-p', 'use_sim_time:=true')
+    yield from _run(CLOCK_ATTACKS, bench, watch, rng, progress, '-p', 'use_sim_time:=true')
+
+
+def _run(attacks, bench, watch, rng, progress, *arguments):
+    for condition, act, due in attacks:
+        progress(act.__name__.strip('_').replace('_', ' '))
+        controller = _moving(bench, rng, *arguments)
         try:
-            yield attack(bench, watch, controller, rng)
+            before = _count(bench, controller, condition)
+            found = act(bench, watch, controller, rng)
+            _wait_for_report(bench, controller.name)
+            counted = _count(bench, controller, condition) > before
+            problem = found.problem or ('' if counted is due else f'{condition}: counted is {counted}, expected {due}')
+            yield found._replace(row=CONDITIONS[condition].id, problem=problem, counted=condition if counted else '')
         finally:
             controller.end()
 
@@ -147,10 +162,15 @@ def _missed(bench, name):
     return _slots(bench, name).missed
 
 
-def _slots(bench, name):
-    """`Slots` so far."""
+def _wait_for_report(bench, name):
+    """Wait for the next diagnostics of a node."""
     bench.reports.pop(f'{name}: control', None)
     bench.within(lambda: f'{name}: control' in bench.reports, REPORTED)
+
+
+def _slots(bench, name):
+    """`Slots` so far."""
+    _wait_for_report(bench, name)
     found = _figures(bench, name)
     return Slots(*(int(found.get(key, 0)) for key in ('cycles', 'missed slots', 'stalls')))
 
@@ -159,6 +179,11 @@ def _figures(bench, name):
     """{what: figure} of the node in the last diagnostics."""
     status = bench.reports.get(f'{name}: control')
     return {pair.key: pair.value for pair in status.values} if status else {}
+
+
+def _count(bench, controller, condition):
+    """How often the controller has reported a condition, as it says in diagnostics."""
+    return int(_figures(bench, controller.name).get(f'count: {condition}', 0))
 
 
 def _names(controller):
@@ -187,6 +212,7 @@ def _storm(machine, rng):
     )
 
 
+@attack('parameter_rejected')
 def _parameter_storm(bench, watch, controller, rng):
     client = bench.node.create_client(SetParameters, f'/{controller.name}/set_parameters')
     bench.until(client.service_is_ready, 10.0, 'parameter services')
@@ -203,41 +229,42 @@ def _parameter_storm(bench, watch, controller, rng):
     bench.through(0.3)
     bench.node.destroy_client(client)
     problem = _going_on(controller, 'a parameter storm') or (f'{accepted} sets were accepted' if accepted else '')
-    return Attack('F23', f'sets of bad parameters at {1 / STORM:.0f} Hz', sent, _names(controller), None, None,
+    return Attack(f'sets of bad parameters at {1 / STORM:.0f} Hz', sent, _names(controller), None, None,
                   _missed(bench, controller.name) - before, problem)
 
 
+@attack('clock_parameter')
 def _clock_parameter(bench, watch, controller, rng):
     client = bench.node.create_client(SetParameters, f'/{controller.name}/set_parameters')
     truth = ParameterValue(type=ParameterType.PARAMETER_BOOL, bool_value=True)
     request = SetParameters.Request(parameters=[Parameter(name='use_sim_time', value=truth)])
-    attack = _passed_over(bench, controller, 'F24', 'clock_parameter', 'use_sim_time set by parameter',
+    attack = _passed_over(bench, controller, 'clock_parameter', 'use_sim_time set by parameter',
                           lambda: bench.ask(client, request))
     bench.node.destroy_client(client)
     return attack
 
 
+@attack('description_changed')
 def _another_description(bench, watch, controller, rng):
     publisher = bench.node.create_publisher(String, '/robot_description', LATCHED)
-    attack = _passed_over(bench, controller, 'F26', 'description_changed', 'another robot_description, latched',
+    attack = _passed_over(bench, controller, 'description_changed', 'another robot_description, latched',
                           lambda: publisher.publish(String(data='<robot name="another"/>')))
     bench.node.destroy_publisher(publisher)
     return attack
 
 
-def _passed_over(bench, controller, row, condition, what, act):
+def _passed_over(bench, controller, condition, what, act):
     """What the controller counts in diagnostics, and changes nothing."""
     before, began = _missed(bench, controller.name), time.monotonic()
     act()
-    counted = bench.within(lambda: f'count: {condition}' in _figures(bench, controller.name), REPORTED)
+    counted = bench.within(lambda: _count(bench, controller, condition), REPORTED)
     reaction = time.monotonic() - began
     bench.through(0.5)
-    problem = _going_on(controller, what) or ('' if counted else f'{condition} was not counted')
-    return Attack(row, what, 1, _names(controller), reaction if counted else None, REPORTED,
-                  _missed(bench, controller.name) - before, problem)
+    return Attack(what, 1, _names(controller), reaction if counted else None, REPORTED,
+                  _missed(bench, controller.name) - before, _going_on(controller, what))
 
 
-def _flooded(bench, controller, row, what, kind):
+def _flooded(bench, controller, what, kind):
     """A flood from a process of its own, of the controller and then of a bare echo loop."""
     controller.states.clear()
     sent, *ours = _under_flood(bench, controller.name, kind)
@@ -250,7 +277,7 @@ def _flooded(bench, controller, row, what, kind):
         problem = f'cycles of the controller or the echo were not reported under {what}'
     elif not problem and not check.passed:
         problem = f'{check.what}: {check.measured}; required: {check.required}'
-    return Attack(row, what, sent, states, None, None, ours[1].missed, problem,
+    return Attack(what, sent, states, None, None, ours[1].missed, problem,
                   tuple(slots.share for slots in (*ours, *echo)))
 
 
@@ -273,18 +300,23 @@ def _under_flood(bench, name, kind):
     return (int(sent[-1]) if sent and sent[-1].isdigit() else 0, quiet, _slots(bench, name).since(before))
 
 
+@attack('flood')
 def _small_flood(bench, watch, controller, rng):
-    return _flooded(bench, controller, 'F33', f'small messages, {RATES["small"]:.0f} Hz asked for', 'small')
+    return _flooded(bench, controller, f'small messages, {RATES["small"]:.0f} Hz asked for', 'small')
 
 
+@attack('flood')
 def _large_flood(bench, watch, controller, rng):
-    return _flooded(bench, controller, 'F33', f'messages of 1 MiB, {RATES["large"]:.0f} Hz asked for', 'large')
+    return _flooded(bench, controller, f'messages of 1 MiB, {RATES["large"]:.0f} Hz asked for', 'large')
 
 
+@attack('flood', counted=False)
 def _wrong_types(bench, watch, controller, rng):
-    return _flooded(bench, controller, 'F33', f'another message type on its topic, {RATES["wrong"]:.0f} Hz', 'wrong')
+    """Nothing of another type is delivered, so that there is nothing to count."""
+    return _flooded(bench, controller, f'another message type on its topic, {RATES["wrong"]:.0f} Hz', 'wrong')
 
 
+@attack('conflicting_states')
 def _conflicting_states(bench, watch, controller, rng):
     """A second source of states, that says something else: the controller stops."""
     before, m = _missed(bench, controller.name), bench.machine
@@ -296,10 +328,11 @@ def _conflicting_states(bench, watch, controller, rng):
     problem = _of_conflicting_publishers(reaction)
     if controller.process.poll() is not None:
         problem = 'the process ended under a conflicting publisher of states'
-    return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(controller), reaction, FOUND,
+    return Attack('a second publisher of states, 100 Hz', sent, _names(controller), reaction, FOUND,
                   _missed(bench, controller.name) - before, problem)
 
 
+@attack('conflicting_commands')
 def _conflicting_commands(bench, watch, controller, rng):
     """A second publisher of commands: the controller stops, the receiver refuses both."""
     watch.paused = True
@@ -309,7 +342,7 @@ def _conflicting_commands(bench, watch, controller, rng):
     bench.node.destroy_publisher(publisher)
     watch.paused = False
     problem = _of_conflicting_publishers(reaction) or ('' if refused else 'the receiver still obeys')
-    return Attack('F32', 'a second publisher of commands, 100 Hz', sent, _names(controller), reaction, FOUND,
+    return Attack('a second publisher of commands, 100 Hz', sent, _names(controller), reaction, FOUND,
                   0, problem)
 
 
@@ -334,6 +367,7 @@ def _of_conflicting_publishers(reaction):
     return f'it took {reaction:.2f} s' if reaction > FOUND else ''
 
 
+@attack('clock_paused', CLOCK_ATTACKS)
 def _pause(bench, watch, controller, rng):
     client = bench.node.create_client(SetBool, '/simulator/pause')
     bench.ask(client, SetBool.Request(data=True))
@@ -348,9 +382,10 @@ def _pause(bench, watch, controller, rng):
     stopped = controller.states & {State.STOPPING, State.SAFE}
     if stopped:
         problem = problem or f'{_names(controller)} after the pause, {np.abs(bench.position - before).max():.3g} away'
-    return Attack('F31', 'simulated time paused', 1, _names(controller), reaction if held else None, 0.5, 0, problem)
+    return Attack('simulated time paused', 1, _names(controller), reaction if held else None, 0.5, 0, problem)
 
 
+@attack('clock_reset', CLOCK_ATTACKS)
 def _backwards(bench, watch, controller, rng):
     """Somebody else publishes a clock that is a second behind."""
     publisher = bench.node.create_publisher(Clock, '/clock', 10)
@@ -366,7 +401,7 @@ def _backwards(bench, watch, controller, rng):
     safe = bench.within(lambda: controller.state == State.SAFE, 3.0)
     bench.node.destroy_publisher(publisher)
     problem = '' if stopped and safe else f'{_names(controller)} after simulated time went back'
-    return Attack('F31', 'simulated time went back by 1 s', 1, _names(controller), reaction if stopped else None, 0.5,
+    return Attack('simulated time went back by 1 s', 1, _names(controller), reaction if stopped else None, 0.5,
                   0, problem)
 
 
