@@ -486,33 +486,3 @@ def test_the_bench_repeats_itself(machine):
         fault_trials.prepare(bench, State.RUN)
         runs.append(bench.output.command)
     assert np.array_equal(*runs)
-
-
-# over DDS
-
-
-@pytest.mark.long
-@pytest.mark.dds
-def test_controllers_are_killed_or_hold_a_command_up_and_nothing_moves_afterwards(capfd, tmp_path, monkeypatch):
-    pytest.importorskip('rclpy', reason='the nodes need rclpy')
-    from psdyn_ros.tools.fault_campaign import campaign
-    from psdyn_ros.tools.fault_campaign.over_dds import kills
-    monkeypatch.setattr(kills, 'STOPS', (kills.HELD_UP,))
-    monkeypatch.setattr(kills, 'STOP_EVERY', 2)
-    for _ in range(3):      # one that a stall of the computer ends before its signal is replaced by one of the other
-        page = tmp_path / 'page.md'
-        options = campaign.Options(cycles=2, processes=False, attacks=False, quiet=True, output=page)
-        assert campaign.run(options) == campaign.GOOD, capfd.readouterr().out
-        assert '2 processes killed or stopped' in capfd.readouterr().out
-        refused = re.search(rf'\| {kills.HELD_UP} \| 1 \| (SAFE|STOPPING) 1 \| (\d+) \|', page.read_text())
-        if refused and kills.KILLED in page.read_text():
-            break
-    assert int(refused[2]) >= 1, 'the receiver refuses a command that comes late'
-
-
-def test_the_command_refuses_counts_that_are_none():
-    pytest.importorskip('rclpy', reason='the nodes need rclpy')
-    from psdyn_ros.tools.fault_campaign import campaign
-    with pytest.raises(SystemExit) as refused:
-        campaign.main(['--cycles', '0'])
-    assert refused.value.code == 2
