@@ -14,6 +14,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from ...api.load import load
+from ...control import ClosedLoop, assemble
 from ...model.errors import StateError
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
@@ -26,7 +27,7 @@ from ...validation.bags.row_bag import Template, joint_states, labelled_array
 from ...validation.bags.simulated_bag import STATES, TELEMETRY
 from .loaded_crane import COM, PAYLOAD, RANGES, SPEEDS, payload_urdf, random_moves, tilted_urdf
 from .second_plant import SecondPlant, Sensors
-from .tracking_runs import PERIOD, assembled_law
+from .tracking_runs import PERIOD, TORQUE, configured
 
 MACHINE = 'hiab_xs031'
 URDF, HYDRAULICS, SENSORS = find_machine(MACHINE), *(find_config(f'{MACHINE}_{what}.yaml') for what in (
@@ -268,27 +269,22 @@ CASES = {
 
 
 def run_motion(seed, seconds):
-    """The `Motion` of the second plant with its payload, under a law that is led by its own sensors.
+    """The `Motion` of the second plant with its payload, under the controller that ships.
 
-    Raises StateError where the plant cannot be integrated.
+    Raises StateError where the plant cannot be integrated, or the controller finds a fault.
     """
     machine = crane(machine_text())
     waypoints = random_moves(machine, RANGES, SPEEDS, seconds, seed)
     start = dict(zip(machine.coordinates, waypoints.positions[0]))
     plant = SecondPlant(machine_text(), HYDRAULICS, position=start, sensors=Sensors(seed=seed))
-    law = assembled_law('valve_computed_torque', machine, oil())
-    law.hold(waypoints.positions[0])
-    law.reference.follow(waypoints, REST)
-    rows = []
+    loop, rows = ClosedLoop(assemble(configured(TORQUE, machine, oil())), plant).start(), []
+    loop.send(replace(waypoints, times=waypoints.times + REST))
     for _ in range(round((seconds + 2.0 * REST) / PERIOD)):
-        x, xd, pressures, _, age = plant.measure()
-        command = law.update(plant.time - age, x, xd, pressures, age=age)
-        rows.append((plant.time, plant.x, plant.xd, command[0], plant.pressures))
-        plant.step(command, PERIOD)
-    motion = Motion(*(np.array(column) for column in zip(*rows)))
-    if not np.isfinite(motion.x).all():
-        raise StateError(f'the second plant did not get through motion {seed}')
-    return motion
+        rows.append((plant.time, plant.x, plant.xd, loop.output.command[0], plant.pressures))
+        loop.cycle()
+    if loop.core.states.reasons:
+        raise StateError(f'the second plant did not get through motion {seed}: {loop.core.states.reasons}')
+    return Motion(*(np.array(column) for column in zip(*rows)))
 
 
 # bags

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import numpy as np
 
 from ...api.load import load
-from ...control.closed_loop import ClosedLoop, Measurement
 from ...control.core.assembly import ControllerConfig, assemble
 from ...control.laws.passive_states import MEASURED
 from ...control.laws.payload_model import LoadModel
@@ -18,7 +17,7 @@ from ...control.reference.swing_shaper import NONE
 from ...control.reference.trajectory import Waypoints
 from ...model.locate import find_config, find_machine
 from ...simulation.hydraulic_plant import HydraulicPlant
-from .tracking_runs import EXACT, PLANT_PERIOD, TTL, Mismatch, PlainSensors, mistaken, scale_inertial
+from .tracking_runs import EXACT, PLANT_PERIOD, TTL, Mismatch, PlainSensors, closed_loop, mistaken, scale_inertial
 
 CRANE, LOAD, ROPE = 'loader_crane', 'load', ('hook', 'hook_mount')     # link, and what has its length from the rope
 PASSIVE = 'hook_pitch', 'hook_roll'
@@ -130,20 +129,15 @@ def run(case):
     start = true.initial_position.copy()
     start[hangs] += np.radians(case.released)
     plant = HydraulicPlant(true, config().hydraulics, period=PLANT_PERIOD, ttl=TTL, position=start)
-    sensors, waiting = PlainSensors(), []
+    sensors, core = PlainSensors(), assemble(c)
 
-    def change(time, measured):
+    def read(plant):
         x, xd, pressures = sensors.read(plant)
         if case.source != MEASURED:
             x[hangs] = xd[hangs] = np.nan
-        waiting.append(Measurement(x, xd, pressures, measured.supply))
-        return waiting.pop(0)._replace(age=case.late * c.period) if len(waiting) > case.late else None
+        return x, xd, pressures
 
-    core = assemble(c)
-    loop = ClosedLoop(core, plant, change=change)
-    for _ in range(case.late):
-        loop.cycle()
-    loop.start()
+    loop = closed_loop(core, plant, case.late, read)
     if case.way:
         zero, begin = np.zeros((2, len(case.way))), start[~hangs]
         loop.send(Waypoints(core.manipulator.coordinates, [0.0, case.moving], [begin, begin + case.way], zero, zero))

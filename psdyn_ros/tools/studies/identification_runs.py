@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...control.core.assembly import assemble
 from ...kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from ...simulation.hydraulic_plant import HydraulicPlant
 from ...validation.identification.normal_equations import friction_block
@@ -21,7 +22,8 @@ from .tracking_runs import (
     TORQUE,
     TTL,
     PlainSensors,
-    assembled_law,
+    closed_loop,
+    configured,
     crane,
     oil,
     through,
@@ -79,25 +81,21 @@ def laden_crane():
 
 
 def record(seed=4, duration=SECONDS, watch=None):
-    """The `Recording` of the laden crane under a law that knows nothing of its load.
+    """The `Recording` of the laden crane under a controller that knows nothing of its load.
 
     watch  function of (s, plant) before every period, or None
     """
     waypoints = keep_moving(seed, duration)
     plant = HydraulicPlant(laden_crane(), oil(), period=PLANT_PERIOD, ttl=TTL, position=waypoints.positions[0])
-    law, sensors = assembled_law(TORQUE, crane(), oil()), PlainSensors(7)
-    law.hold(waypoints.positions[0])
-    law.reference.follow(waypoints, 0.0)
-    rows, seen = [], []
+    loop, rows = closed_loop(assemble(configured(TORQUE)), plant, read=PlainSensors(7).read), []
+    loop.send(waypoints)
     for k in range(round(duration / PERIOD)):
         rows.append((plant.x.copy(), plant.fluid[:, (PRESSURE_A, PRESSURE_B)], plant.force.copy()))
         if watch is not None:
             watch(k * PERIOD, plant)
-        seen.append(sensors.read(plant))
-        late = max(0, k - 1)
-        plant.step(law.update(late * PERIOD, *seen[late], age=(k - late) * PERIOD), PERIOD)
-    if plant.fault:
-        raise RuntimeError(f'the crane did not get through motion {seed}: {plant.fault}')
+        loop.cycle()
+    if loop.core.states.reasons:
+        raise RuntimeError(f'the crane did not get through motion {seed}: {loop.core.states.reasons}')
     return Recording(*(np.array(column) for column in zip(*rows)))
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...control import ClosedLoop, ControllerConfig, Measurement, State, TrajectoryError, assemble
+from ...control import ClosedLoop, State, TrajectoryError, assemble
 from ...control.closed_loop import STAMPS as CLOCK
 from ...model.locate import find_config, find_machine
 from ...model.units import SECOND
 from .second_plant import SecondPlant, Sensors
-from .tracking_runs import CRANE, PERIOD, TORQUE, PlainSensors, crane, oil, plant_for
+from .tracking_runs import CRANE, PERIOD, TORQUE, closed_loop, configured, crane, plant_for
 
 START = np.array([0.0, 0.25, 0.25, 0.40])
 SINES = ((0.10, 0.9), (0.03, 1.7), (0.012, 2.9))   # shares of REACH, rad/s
@@ -88,10 +88,9 @@ class Result:
     said: str               # why, or why it refused the first point
 
 
-def closed_loop(case):
+def loop_of(case):
     """`ClosedLoop` of a case, which holds at START."""
-    config = ControllerConfig.of_machine(crane(), oil(), safety=find_config(f'{CRANE}_safety.yaml'), law=TORQUE,
-                                         rate=1.0 / PERIOD, stream_delay=case.delay)
+    config = configured(TORQUE, stream_delay=case.delay)
     declared = config.declaration
     core = assemble(replace(config, declaration=replace(declared, timeouts=replace(declared.timeouts,
                                                                                    stream=case.timeout))))
@@ -99,14 +98,12 @@ def closed_loop(case):
         return ClosedLoop(core, SecondPlant(
             find_machine(CRANE), find_config(f'{CRANE}_hydraulics.yaml'), sensors=Sensors(),
             position=dict(zip(crane().coordinates, START)))).start()
-    plant, sensors = plant_for(START), PlainSensors()
-    return ClosedLoop(core, plant, change=lambda time, measured: Measurement(*sensors.read(plant),
-                                                                             measured.supply)).start()
+    return closed_loop(core, plant_for(START), late=0)
 
 
 def run(case):
     """`Result` of a case."""
-    loop, points, refusals = closed_loop(case), deque(sent(case, np.random.default_rng(SEED))), []
+    loop, points, refusals = loop_of(case), deque(sent(case, np.random.default_rng(SEED))), []
     begin, first = loop.time, loop.slot
     for _ in range(round(case.seconds / PERIOD)):
         newest = None

@@ -67,7 +67,7 @@ def cases(references, corners=CORNERS):
 
 
 def result_of(case):
-    """The `Result` of a case; NaN where the plant gave up."""
+    """The `Result` of a case; NaN where the controller stopped."""
     errors = run(case)
     return Result(errors, rms(errors), np.abs(errors).max(axis=0), swing(errors))
 
@@ -80,7 +80,7 @@ def judged(results):
         exact, pid = got['exact'][0], got['PID'][0]
 
         def add(what, values, limit, text, least=False, scale=1e3, name=name):
-            met = bool((values >= limit).all() if least else (values <= limit).all())
+            met = not text or bool((values >= limit).all() if least else (values <= limit).all())
             rows.append(Judged(name, what, tuple(float(value) for value in scale * values), text, met))
 
         add('exact model, rms [mm]', exact.rms, RMS_EXACT, f'<= {1e3 * RMS_EXACT:g}')

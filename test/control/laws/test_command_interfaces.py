@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.control.law_loop import tracked
 from support.machines import URDF
 
 import psdyn_ros
@@ -13,7 +14,7 @@ from psdyn_ros.control.laws.registry import LAWS, make_law
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
-from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, PlainSensors, crane, oil, tracked
+from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, PlainSensors, crane, oil
 
 EFFORT, PRESSURE, VALVE, VELOCITY = 'effort', 'pressure', 'valve', 'velocity'
 START = np.array([0.0, 0.2, 0.2, 0.2])

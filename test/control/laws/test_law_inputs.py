@@ -3,13 +3,14 @@
 
 import numpy as np
 import pytest
+from support.control.law_loop import tracked
 from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.laws.computed_torque import ForceGains
 from psdyn_ros.control.laws.registry import make_law
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
-from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, crane, oil, plant_for, tracked
+from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, crane, oil, plant_for
 
 EFFORT, VALVE, VELOCITY = 'effort', 'valve', 'velocity'
 START = np.array([0.0, 0.2, 0.2, 0.2])

@@ -5,6 +5,7 @@ from itertools import islice
 
 import numpy as np
 
+from psdyn_ros.control import assemble
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.simulation.sensors.readings import Readings, exact_readings
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
@@ -62,19 +63,21 @@ def controlled(payload=0.0, plain=False, seconds=10.0, drift=0.0, late=0):
     """
     waypoints = tracking_runs.REFERENCES['demonstration']()
     plant = tracking_runs.plant_for(waypoints.positions[0], payload=payload)
-    law = tracking_runs.assembled_law('valve_computed_torque', crane(), oil())
-    law.hold(waypoints.positions[0])
-    law.reference.follow(waypoints, 0.0)
     sensors, history = tracking_runs.PlainSensors(), []
+
+    def read(plant):
+        history.append(sensors.read(plant) if plain else plant.measure()[:3])
+        return history[-1]
+
+    loop = tracking_runs.closed_loop(assemble(tracking_runs.configured(tracking_runs.TORQUE)), plant, 0, read)
+    loop.send(waypoints)
     for k in range(round(seconds / PERIOD)):
-        x, xd, pressures = (sensors.read(plant) if plain else
-                            (plant.x.copy(), plant.xd.copy(), plant.fluid[:, :2].copy()))
-        history.append(pressures)
-        seen = history[max(k - late, 0)].copy()
+        x, xd, _ = history[-1]
+        seen = history[-1 - min(late, k)][2].copy()
         seen[1, 0] += drift * k * PERIOD
         yield plant, x, xd, seen
-        plant.step(law.update(k * PERIOD, x, xd, pressures), PERIOD)
-        assert not plant.fault
+        loop.cycle()
+        assert not loop.core.states.reasons
 
 
 @cache
