@@ -253,25 +253,6 @@ def believing(case):
     return core
 
 
-def tracked(core, plant, waypoints, seconds=None, *, rest=0.0, late=1):
-    """(N, dof) differences [m, rad] between motion and reference when states were measured; NaN where it was stopped.
-
-    seconds  from the start of the motion; None: to its end, and `rest` [s] more
-    """
-    loop = closed_loop(core, plant, late)
-    begin = loop.slot
-    loop.send(waypoints)
-    if seconds is None:
-        # not by the time of the last waypoint: the controller may slow the reference down
-        while loop.cycle().state in (State.RUN, State.DEGRADED):
-            pass
-        seconds = rest
-    record = loop.run(seconds).recording()
-    errors = record.x[begin - late:len(record.x) - late] - record.desired[begin:, 0]
-    errors[record.state[begin:] >= State.STOPPING] = np.nan
-    return errors
-
-
 def plant_for(start, *, payload=0.0, stribeck=0.0, modes=None):
     """The crane on its oil, at rest at start (dof,)."""
     plant = HydraulicPlant(crane(1.0, payload), oil(), period=PLANT_PERIOD, ttl=TTL, position=start, modes=modes)
@@ -283,10 +264,18 @@ def plant_for(start, *, payload=0.0, stribeck=0.0, modes=None):
 
 
 def run(case):
-    """(N, 3) errors [m] of the cylinders in this case; NaN where the controller stopped."""
+    """(N, 3) errors [m] of the cylinders when states were measured, in this case; NaN where the controller stopped."""
     waypoints = REFERENCES[case.reference]()
     plant = plant_for(waypoints.positions[0], payload=case.payload, stribeck=case.stribeck)
-    errors = tracked(believing(case), plant, waypoints, rest=case.rest, late=case.late)
+    loop = closed_loop(believing(case), plant, case.late)
+    begin = loop.slot
+    loop.send(waypoints)
+    # not by the time of the last waypoint: the controller may slow the reference down
+    while loop.cycle().state in (State.RUN, State.DEGRADED):
+        pass
+    record = loop.run(case.rest).recording()
+    errors = record.x[begin - case.late:len(record.x) - case.late] - record.desired[begin:, 0]
+    errors[record.state[begin:] >= State.STOPPING] = np.nan
     return errors[:, plant.cylinder_records['axis']]
 
 
