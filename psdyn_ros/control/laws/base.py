@@ -244,8 +244,13 @@ class ControlLaw:
         """Return the commands (actuators,) of valves for speeds (actuators,) [m/s] of their rods; 0 of others."""
         raise NotImplementedError
 
+    @property
+    def _aimed_rate(self):
+        """Rates (actuators,) of the reference for which the last commands overcome friction."""
+        return self.desired[1]
+
     def effort_model(self, x, xd):
-        """Return the buffer of the `EffortModel` at x, xd (dof,), with friction at the rate of the reference.
+        """Return the buffer of the `EffortModel` at x, xd (dof,), with the friction that the last command overcomes.
 
         It is evaluated once for a state, after an update.
         """
@@ -256,7 +261,7 @@ class ControlLaw:
             terms = self._effort_terms
             terms.efforts[:], terms.inertia[:] = passive.effort_terms(x, xd)
             tree = loops = None
-        status = evaluate_efforts(tree, loops, self._model, self.axes, x, xd, self.desired[1])
+        status = evaluate_efforts(tree, loops, self._model, self.axes, x, xd, self._aimed_rate)
         if status != OK:
             self._raise_of(((x, xd, self._rest),), 'the model gives forces that are not finite')
         self._modelled = x, xd

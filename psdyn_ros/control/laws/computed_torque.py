@@ -172,6 +172,10 @@ class ForceLaw(ControlLaw):
                        f'the control law gives forces that are not finite: {efforts}')
 
     @property
+    def _aimed_rate(self):
+        return self._law.rate
+
+    @property
     def predicted_efforts(self):
         """Efforts (actuators,) [N, N m] asked for at the last update, before they were clamped."""
         return self._law.predicted.copy()

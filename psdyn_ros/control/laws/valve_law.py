@@ -88,7 +88,7 @@ class ValveLaw(ControlLaw):
         self._motion, self._samples, self._reference = arrays.motion, arrays.motion[:MEASURED], arrays.motion[0]
         self._x, self._xd, _ = arrays.motion[MEASURED]
         self._pressures, self._command, self.force_residuals = arrays.pressures, arrays.command, arrays.residual
-        self._predicted = arrays.law['predicted']
+        self._predicted, self._velocity = arrays.law['predicted'], arrays.velocity
 
     def _limits(self):
         """(actuators,) largest command of each, in the unit of its interface."""
@@ -156,6 +156,10 @@ class ValveLaw(ControlLaw):
     def predicted_efforts(self):
         """As `ControlLaw.predicted_efforts`, at the time that the last commands aim at."""
         return self._predicted.copy()
+
+    @property
+    def _aimed_rate(self):
+        return 0.5 * (self._velocity[0] + self._velocity[1])
 
     @property
     def model_feedback(self):
