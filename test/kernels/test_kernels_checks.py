@@ -66,8 +66,9 @@ class Efforts:
         self.rows, self.others, self.recent = np.flatnonzero(forces), np.flatnonzero(~forces), deque(maxlen=room)
         self.away, self.limit, self.speed, self.area = limits[0], limits[1][self.rows], limits[2], area
 
-    def restrain(self, model, gains, scale, desired, unknown, ahead, command):
-        rows, others, away = self.rows, self.others, self.away + unknown
+    def restrain(self, model, gains, scale, desired, added, ahead, command):
+        (unknown, integrals), rows, others = added, self.rows, self.others
+        away = self.away + unknown
         faster = (model.state[1] - desired[1]) / self.speed
         low, high = range_of(self.recent, ahead, desired[2], gains, scale, model.state, desired)
         given = np.array(self.recent)[:, 2:].sum(axis=1) / error_range.STRONGER     # feedback by the gains
@@ -81,7 +82,8 @@ class Efforts:
         own, coupling = inertia[np.ix_(rows, rows)], inertia[np.ix_(rows, others)]
         efforts = ((model.efforts + model.lack) / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
         spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
-        low, high, given = low[rows] - spread, high[rows] + spread, command[rows]
+        lacking = integrals[rows] - np.linalg.solve(own, (model.lack / self.area)[rows])
+        low, high, given = low[rows] - spread + np.minimum(lacking, 0.0), high[rows] + spread + np.maximum(lacking, 0.0), command[rows]
         asked = np.linalg.solve(own, given - efforts)
         off = np.maximum(asked - high, low - asked) / away[rows]
         fed, edge = np.clip(ahead[rows], low, high), np.clip(asked, low, high)
@@ -104,10 +106,11 @@ def test_efforts_are_restrained_as_by_numpy(rng, forces):
     check.limits[:], check.area[:] = limits, area
     for cycle in range(60):
         expected_model, gains, scale = set_model(rng, model), rng.uniform(0.0, 1.0, (2, N)), 0.1 * (cycle % 10)
-        check.ahead[:], desired, unknown = rng.normal(size=N), rng.normal(size=(3, N)), rng.uniform(0.0, 0.1, N)
+        check.ahead[:], desired = rng.normal(size=N), rng.normal(size=(3, N))
+        added = np.array((rng.uniform(0.0, 0.1, N), 0.1 * rng.normal(size=N)))
         command, expected = np.tile(rng.normal(size=N) * (5.0 if cycle % 3 else 50.0), (2, 1))
-        wanted = twin.restrain(expected_model, gains, scale, desired, unknown, check.ahead, expected)
-        worst, off = effort_range.restrain_efforts(buffer, model, gains, scale, desired, unknown, command)
+        wanted = twin.restrain(expected_model, gains, scale, desired, added, check.ahead, expected)
+        worst, off = effort_range.restrain_efforts(buffer, model, gains, scale, desired, added, command)
         assert worst == wanted[0] and off == pytest.approx(wanted[1], rel=1e-9)
         assert command == pytest.approx(expected, rel=1e-9, abs=1e-9)
         restrained.append(worst >= 0)
@@ -116,7 +119,7 @@ def test_efforts_are_restrained_as_by_numpy(rng, forces):
 
 def test_an_effort_that_is_not_finite_is_left_to_the_gate():
     buffer, model, command = effort_range.make_effort_range([0], 1, 2), effort_range.make_effort_model(1), np.ones(1)
-    given = buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), np.zeros(1), command
+    given = buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), np.zeros((2, 1)), command
     command[:] = np.nan
     assert effort_range.restrain_efforts(*given) == (-1, 0.0) and np.isnan(command[0])
     model = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES))

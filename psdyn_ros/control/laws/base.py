@@ -245,12 +245,27 @@ class ControlLaw:
         raise NotImplementedError
 
     @property
+    def integral_accelerations(self):
+        """Accelerations (dof,) that integrals of errors add on axes at force level."""
+        return self._rest
+
+    @property
+    def asked_commands(self):
+        """Commands (actuators,) of the last update before they were clipped, in the unit of each interface."""
+        return self.predicted_efforts / self.area
+
+    @property
+    def _pressure_lead(self):
+        """Efforts (actuators,) of the last commands against the lag of what drives the actuators."""
+        return self._rest
+
+    @property
     def _aimed_rate(self):
         """Rates (actuators,) of the reference for which the last commands overcome friction."""
         return self.desired[1]
 
     def effort_model(self, x, xd):
-        """Return the buffer of the `EffortModel` at x, xd (dof,), with the friction that the last command overcomes.
+        """Return the buffer of the `EffortModel` at x, xd (dof,), with the friction that the last commands overcome.
 
         It is evaluated once for a state, after an update.
         """
@@ -264,6 +279,7 @@ class ControlLaw:
         status = evaluate_efforts(tree, loops, self._model, self.axes, x, xd, self._aimed_rate)
         if status != OK:
             self._raise_of(((x, xd, self._rest),), 'the model gives forces that are not finite')
+        self._effort_terms.efforts[:] += self._pressure_lead
         self._modelled = x, xd
         return self._model
 

@@ -196,6 +196,11 @@ class ComputedTorque(ForceLaw):
         """As `ControlLaw.effort_gains`."""
         return self._law.gains[:2]
 
+    @property
+    def integral_accelerations(self):
+        """As `ControlLaw.integral_accelerations`."""
+        return self._law.gains[2] * self._law.state[0]
+
 
 class PdGravity(ForceLaw):
     """PD feedback scaled by the diagonal of the mass matrix, plus gravity, both frozen at the first position."""

@@ -158,8 +158,22 @@ class ValveLaw(ControlLaw):
         return self._predicted.copy()
 
     @property
+    def integral_accelerations(self):
+        """As `ControlLaw.integral_accelerations`."""
+        return self._law['integral'] * self._law['sum']
+
+    @property
+    def asked_commands(self):
+        """As `ControlLaw.asked_commands`."""
+        return self._law['wish'].copy()
+
+    @property
     def _aimed_rate(self):
         return 0.5 * (self._velocity[0] + self._velocity[1])
+
+    @property
+    def _pressure_lead(self):
+        return self._law['lead']
 
     @property
     def model_feedback(self):

@@ -196,7 +196,7 @@ class EffortCheck(Check):
         self._unclip(command)
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
-            desired, law.unknown_accelerations, command)
+            desired, np.array((law.unknown_accelerations, law.integral_accelerations)), command)
         if worst < 0 or off <= 0.0:
             self._wrong = 0.0
         elif t != self._time:
@@ -210,7 +210,7 @@ class EffortCheck(Check):
         """
         saturated = self._law.saturations.tolist()
         if saturated != self._saturated:
-            asked = self._law.predicted_efforts / self._law.area
+            asked = self._law.asked_commands
             beyond = (np.not_equal(saturated, self._saturated) & self._forces
                       & (asked * np.sign(command) > np.abs(command)))
             command[beyond] = asked[beyond]

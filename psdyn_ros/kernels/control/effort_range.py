@@ -114,7 +114,7 @@ def bind_effort_range(buffer):
 
 
 @entry
-def restrain_efforts(buffer, model, gains, scale, desired, unknown, command):
+def restrain_efforts(buffer, model, gains, scale, desired, others, command):
     """Take the efforts of a command (n,) into their range; return (axis at force level, how far it was beyond).
 
     The worst axis, and that distance as a share of the acceleration that may be given away; (-1, 0) where the command
@@ -125,7 +125,7 @@ def restrain_efforts(buffer, model, gains, scale, desired, unknown, command):
     gains    (2, n) accelerations of the law for an error and for its rate
     scale    of the accelerations that the law feeds forward
     desired  (3, n) reference
-    unknown  (n,) accelerations that may come from a motion that is not measured
+    others   (2, n) accelerations that may come from a motion that is not measured, and those of the integrals of the law
     """
     if finite(command) != OK:
         return -1, 0.0
@@ -133,13 +133,15 @@ def restrain_efforts(buffer, model, gains, scale, desired, unknown, command):
     set_bounds(check, gains, scale, m.state, desired, check.ahead, desired[2])
     for i in range(command.shape[0]):
         given, faster = check.limits[0, i], (m.state[1, i] - desired[1, i]) / check.limits[2, i]
-        check.away[i] = given + unknown[i]
+        unknown = others[0, i]
+        check.away[i] = given + unknown
         # an axis that is off the speed of its reference already is not driven farther away from it, but back
         back = DEMANDED * least_feedback(check, i)
-        check.bounds[0, i] += max(back, 0.0) - given * max(0.0, min(1.0 + faster, 1.0)) - unknown[i]
-        check.bounds[1, i] += min(back, 0.0) + given * max(0.0, min(1.0 - faster, 1.0)) + unknown[i]
+        check.bounds[0, i] += max(back, 0.0) - given * max(0.0, min(1.0 + faster, 1.0)) - unknown
+        check.bounds[1, i] += min(back, 0.0) + given * max(0.0, min(1.0 - faster, 1.0)) + unknown
         check.ahead[i] += feedback(gains, i, desired, m.state)
     couple(check, m)
+    explain_integrals(check, m.lack, others[1])
     worst, off = find_accelerations(check, command)
     changed = clamp_efforts(check, m.inertia, command)
     return (worst, off) if changed else (-1, 0.0)
@@ -184,6 +186,22 @@ def couple(check, m):
             widening += 0.5 * abs(check.coupling[i, j - count]) * (check.bounds[1, other] - check.bounds[0, other])
         check.found[LOW, i] = check.bounds[0, check.rows[i]] - widening
         check.found[HIGH, i] = check.bounds[1, check.rows[i]] + widening
+
+
+@kernel
+def explain_integrals(check, lack, integrals):
+    """Widen the range by what the integrals of the law (n,) and the observer of lack (n,) differ in.
+
+    Both gather what the model lacks, each in its own time.
+    """
+    count = check.efforts.shape[0]
+    for i in range(count):
+        check.right[i, 0] = lack[check.rows[i]]
+    solve_negative(check.system, check.right)
+    for i in range(count):
+        difference = integrals[check.rows[i]] + check.right[i, 0]
+        check.found[LOW, i] += min(difference, 0.0)
+        check.found[HIGH, i] += max(difference, 0.0)
 
 
 @kernel

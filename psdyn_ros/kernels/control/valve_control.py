@@ -68,6 +68,8 @@ AXIS_LAW = np.dtype([
     ('wanted', 'f8'),           # F* [N]
     ('force', 'f8'),            # F [N]
     ('predicted', 'f8'),        # effort of the model on the reference, with friction [N, N m]
+    ('lead', 'f8'),             # of the effort of an axis at force level, against the lag of a pressure [N, N m]
+    ('wish', 'f8'),             # the last command before it was clipped
 ], align=True)
 
 PID, BIAS_SAMPLES, KNOWN = range(3)     # options
@@ -344,7 +346,8 @@ def wished_command(s, step, line, i):
     before, after = s.force[1, i] + sliding_friction(s.axes[i], v0), s.force[2, i] + sliding_friction(s.axes[i], v1)
     a['predicted'], rate = 0.5 * (before + after), (after - before) / step.spacing
     if a['interface'] <= PRESSURE:
-        return (s.force[0, i] + sliding_friction(s.axes[i], v) + a['lag'] * rate) / a['area']
+        a['lead'] = a['lag'] * rate
+        return (s.force[0, i] + sliding_friction(s.axes[i], v) + a['lead']) / a['area']
     c = s.cylinders[s.axes[i]['cylinder']]
     if s.options[PID] == 0:
         observe_force(s, step, i)
@@ -402,7 +405,7 @@ def flow_reference(a, velocity):
 @kernel
 def bounded(a, wish, clipped, i):
     """Return the command within its limit; store the sign of a clipped command, and count it."""
-    a['saturated'] = 0.0
+    a['saturated'], a['wish'] = 0.0, wish
     if abs(wish) > a['limit']:
         a['saturated'] = 1.0 if wish > 0.0 else -1.0
         clipped[i] += 1
