@@ -208,7 +208,8 @@ class Forces:
         own = model.inertia[np.ix_(self.rows, self.rows)]
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
         wrong = np.abs(np.linalg.solve(own, speeds.INACCURACY * (now - self.usual)))
-        allowed = self.residual + speeds.HORIZON_S * (self.friction / np.diag(own) + unknown[self.rows] + wrong)
+        friction = np.abs(np.linalg.inv(own)) @ self.friction
+        allowed = self.residual + speeds.HORIZON_S * (friction + unknown[self.rows] + wrong)
         share = np.abs(change) / allowed
         self.found = change, allowed
         return int(share.argmax()) if share.max() > 1.0 else speeds.EXPLAINED

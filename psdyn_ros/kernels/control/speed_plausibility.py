@@ -275,17 +275,23 @@ def largest_change(s, unknown):
     """Set `found`, and return the axis that is furthest beyond what is allowed; EXPLAINED: none is."""
     forces, found, count = s.forces, s.found, s.rows.shape[0]
     for i in range(count):
-        friction = s.friction[i] / s.system[i, i]
-        found[ALLOWED, i] = s.residual[0] + HORIZON_S * (friction + unknown[s.rows[i]])
+        found[ALLOWED, i] = s.residual[0] + HORIZON_S * unknown[s.rows[i]]
     factorise_symmetric(s.system)
     solve_negative(s.system, s.right)
     for i in range(count):
         found[UNEXPLAINED, i] = HORIZON_S * s.right[i, 0]
         s.right[i, 0] = INACCURACY * (forces[USUAL, i] - forces[MODEL, i])
     solve_negative(s.system, s.right)
-    worst, most = 0, 0.0
     for i in range(count):
         found[ALLOWED, i] += HORIZON_S * abs(s.right[i, 0])
+    for j in range(count):          # friction of one axis moves those that are coupled with it
+        for i in range(count):
+            s.right[i, 0] = s.friction[j] if i == j else 0.0
+        solve_negative(s.system, s.right)
+        for i in range(count):
+            found[ALLOWED, i] += HORIZON_S * abs(s.right[i, 0])
+    worst, most = 0, 0.0
+    for i in range(count):
         share = abs(found[UNEXPLAINED, i]) / found[ALLOWED, i]
         if not share <= most and most < np.inf:
             worst, most = i, share if share < np.inf else np.inf
