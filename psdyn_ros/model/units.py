@@ -4,6 +4,7 @@ SECOND = 1_000_000_000          # ns
 MILLISECOND = SECOND // 1000    # ns
 HOUR = 3600 * SECOND            # ns
 MEBIBYTE = 2**20                # bytes
+BAR = 1e5                       # Pa
 ATMOSPHERE = 101325.0           # Pa, between gauge pressures and those of FluidPressure
 
 ROUNDING = 1e-12                # a number below this share of those beside it is what rounding left of zero

@@ -83,7 +83,8 @@ class Efforts:
         efforts = ((model.efforts + model.lack) / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
         spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
         lacking = integrals[rows] - np.linalg.solve(own, (model.lack / self.area)[rows])
-        low, high, given = low[rows] - spread + np.minimum(lacking, 0.0), high[rows] + spread + np.maximum(lacking, 0.0), command[rows]
+        low = low[rows] - spread + np.minimum(lacking, 0.0)
+        high, given = high[rows] + spread + np.maximum(lacking, 0.0), command[rows]
         asked = np.linalg.solve(own, given - efforts)
         off = np.maximum(asked - high, low - asked) / away[rows]
         fed, edge = np.clip(ahead[rows], low, high), np.clip(asked, low, high)

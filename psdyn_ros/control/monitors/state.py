@@ -92,7 +92,7 @@ class StateChecks(Check):
         history = pack(kernels.History(*_records(manipulator, declaration), np.zeros(room, np.int64),
                                        np.zeros((room, 2, manipulator.dof))))
         self._channels, self._memory, self._stamps, _ = views(history, kernels.TYPES)
-        self._going_on = np.zeros((4, self._dof))
+        self._going_on = np.zeros((5, self._dof))
         self._going_on[kernels.MOST_ADDED] = FROZEN_TRAVEL * self._channels['sticking']
         self._estimated_at = 0          # ns, stamp of the last state with an estimate beside a reference; 0: none
         # (verdict, bits, coordinate) of x, xd, stamp, desired_rate

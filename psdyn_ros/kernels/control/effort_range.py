@@ -125,7 +125,7 @@ def restrain_efforts(buffer, model, gains, scale, desired, others, command):
     gains    (2, n) accelerations of the law for an error and for its rate
     scale    of the accelerations that the law feeds forward
     desired  (3, n) reference
-    others   (2, n) accelerations that may come from a motion that is not measured, and those of the integrals of the law
+    others   (2, n) accelerations that may come from a motion that is not measured, and those of integrals of the law
     """
     if finite(command) != OK:
         return -1, 0.0

@@ -53,7 +53,7 @@ SENSOR = np.dtype([
 ], align=True)
 
 UNCLOSED, NON_FINITE, ACCEPTED, JUMPED = -3, -2, 0, 1
-ADDED, MOST_ADDED = 2, 3    # rows of what goes on with its reference
+ADDED, MOST_ADDED, STEP = 2, 3, 4      # rows of what goes on without its position
 FROZEN, WARNED, DISAGREES, AT_STOP, DRIFTS = 1, 2, 4, 8, 16     # bits
 DRIFT_S = 0.25              # over which a drift of positions from velocities is forgotten
 DRIFT_STEP_S = 0.02         # of the disagreement that is allowed, by which a position may drift at rest
@@ -231,13 +231,14 @@ def judge_state(history, x, xd, stamp, desired_rate):
 
 @entry
 def go_on(memory, x, xd, desired, dt, estimate):
-    """Let coordinates go on with their reference while their measured position is bit-identical; return whether any do.
+    """Let coordinates go on while the reference moves and their position is bit-identical; return whether any do.
 
     Such a position says nothing new: friction holds the machine, the step of the encoder is coarse, or it is stuck. A
-    law that acted on the error, which grows, would drive the machine of a stuck encoder ever faster. As far as the
-    position changes again, what was added to it is taken back.
+    law that acted on the error, which grows, would drive the machine of a stuck encoder ever faster. So they go on by
+    their velocity, and with the reference where that is bit-identical, too. As far as the position changes again, what
+    was added to it is taken back.
 
-    memory    (4, n) x and xd before, what was added, and the most that is [m, rad]
+    memory    (5, n) x and xd before, what was added, the most that is, and the last step of the position [m, rad]
     x, xd     (n,) measured
     desired   (3, n) reference when those before were measured
     dt        s since then; NaN: there are none before
@@ -248,16 +249,21 @@ def go_on(memory, x, xd, desired, dt, estimate):
         rate, acceleration = desired[1, i], desired[2, i]
         known = dt >= 0.0
         added, still = memory[ADDED, i] if known else 0.0, known and x[i] == memory[0, i]
-        if still:
+        stuck = still and xd[i] == memory[1, i]     # else a velocity says how far it goes, if anywhere
+        if still and rate != 0.0:
             most = memory[MOST_ADDED, i]
-            added = max(-most, min(most, added + dt * (rate + 0.5 * dt * acceleration)))
-        elif added != 0.0:
-            added = math.copysign(max(abs(added) - abs(x[i] - memory[0, i]), 0.0), added)
-        goes_on = still and rate != 0.0 and xd[i] == memory[1, i] and abs(added) < memory[MOST_ADDED, i]
-        estimate[0, i] = x[i] + added
+            way = dt * (rate + 0.5 * dt * acceleration) if stuck else 0.5 * dt * (xd[i] + memory[1, i])
+            added = max(-most, min(most, added + way))
+        elif known and not still:
+            memory[STEP, i] = step = abs(x[i] - memory[0, i])
+            added = math.copysign(max(abs(added) - step, 0.0), added)
+        goes_on = stuck and rate != 0.0 and abs(added) < memory[MOST_ADDED, i]
+        # a position in the middle of a step of its encoder was half of it behind when it came
+        beyond = math.copysign(max(abs(added) - 0.5 * memory[STEP, i], 0.0), added)
+        estimate[0, i] = x[i] + beyond
         estimate[1, i] = rate + dt * acceleration if goes_on else xd[i]
         memory[0, i], memory[1, i], memory[ADDED, i] = x[i], xd[i], added
-        further = further or added != 0.0
+        further = further or beyond != 0.0 or goes_on
     return further
 
 
