@@ -4,17 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.control.law_loop import tracked
 from support.machines import URDF
 
 import psdyn_ros
+from psdyn_ros.control.core.assembly import ControllerConfig, assemble
 from psdyn_ros.control.laws.base import checked_interfaces
 from psdyn_ros.control.laws.computed_torque import ForceGains
 from psdyn_ros.control.laws.registry import LAWS, make_law
+from psdyn_ros.control.safety.fault_table import State
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
-from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, PlainSensors, crane, oil
+from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, PlainSensors, closed_loop, crane, oil
 
 EFFORT, PRESSURE, VALVE, VELOCITY = 'effort', 'pressure', 'valve', 'velocity'
 START = np.array([0.0, 0.2, 0.2, 0.2])
@@ -36,11 +37,16 @@ def plant_of(hydraulics, law):
 
 
 def errors_of(name, interfaces, hydraulics, seconds=4.0, **options):
-    """(4,) rms errors [mm, mrad] on the first seconds of the demonstration."""
-    law = make_law(name, crane(), hydraulics, interfaces, PERIOD, **options)
-    plant = plant_of(hydraulics, law)
-    errors = tracked(law, plant, REFERENCES['demonstration'](), seconds)
-    assert not plant.fault and len(errors) == round(seconds / PERIOD) and not law.saturations.any()
+    """(4,) rms errors [mm, mrad] on the first seconds of the demonstration, which no check ends."""
+    core = assemble(ControllerConfig.of_machine(
+        crane(), hydraulics, safety=find_config('hiab_xs031_safety.yaml'), law=name, rate=1.0 / PERIOD,
+        interfaces=dict(zip(crane().actuators, interfaces)), law_options=options))
+    loop = closed_loop(core, plant_of(hydraulics, core.law))
+    begin = loop.slot
+    loop.send(REFERENCES['demonstration']())
+    record = loop.run(seconds).recording()
+    assert core.states.state is State.RUN and not core.law.saturations.any(), core.states.reasons
+    errors = record.x[begin - 1:-1] - record.desired[begin:, 0]
     return 1e3 * np.sqrt(np.mean(errors**2, axis=0))
 
 
