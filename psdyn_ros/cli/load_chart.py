@@ -4,6 +4,7 @@ import os
 
 from ..model.errors import ModelError
 from ..model.locate import find_config
+from ..model.units import BAR
 from ._options import add_machine, at_least
 
 HELP = 'draw how much a machine holds over reach and height, by its efforts and cylinder pressures'
@@ -40,7 +41,7 @@ def run(options):
         raise ModelError(f"'{m.name}' holds no mass at '{options.link}' anywhere")
     pressure = options.pressure or (hydraulics.supply.pressure if hydraulics else None)
     draw(chart, f'{options.output}.png', f'{m.name}: mass held at {options.link}'
-         + (f', pump at {pressure / 1e5:.0f} bar' if pressure else ''))
+         + (f', pump at {pressure / BAR:.0f} bar' if pressure else ''))
     write_table(chart, f'{options.output}.csv', m.driven_machine.coordinates)
     print(f'{options.output}.png, {options.output}.csv')
     return 0

@@ -3,13 +3,12 @@
 import numpy as np
 
 from ..kernels.hydraulics.records import QUANTITIES
-from ..model.units import SECOND, number_text
+from ..model.units import BAR, SECOND, number_text
 from ..view import Motion
 from ..view.motion import frames, signals
 from .bags.recording import Series
 
 MAX_KEPT = 20_000       # instants; of more every second one is left out
-BAR = 1e-5
 
 
 class SimulatedStates:
@@ -36,7 +35,7 @@ class SimulatedStates:
         pressures = np.full((len(self._columns), 2), np.nan)
         for name, row in zip(plant.cylinders, telemetry):
             pressures[plant.manipulator.actuators.index(name)] = row[:2]
-        now = np.column_stack((position[self._columns], velocity[self._columns], plant.force, BAR * pressures))
+        now = np.column_stack((position[self._columns], velocity[self._columns], plant.force, pressures / BAR))
         self._low, self._high = np.minimum(self._low, now), np.maximum(self._high, now)
         if self._count % self._stride == 0:
             self._rows.append((plant.time, plant.x.copy(), velocity[self._columns], np.array(plant.force),

@@ -5,6 +5,7 @@ import numpy as np
 
 from ...kernels.hydraulics.records import PA, PRESSURE_A, PRESSURE_B
 from ...model.errors import StateError
+from ...model.units import BAR
 from .checks import check_hydraulics
 from .statics import (
     equilibrium_state,
@@ -15,7 +16,7 @@ from .statics import (
     oil_stiffness,
 )
 
-BAR, LITRES_PER_MINUTE = 1e-5, 6e4
+LITRES_PER_MINUTE = 6e4
 
 
 def hydraulic_report(manipulator, hydraulics):
@@ -26,9 +27,9 @@ def hydraulic_report(manipulator, hydraulics):
     mechanism, x = frictionless(manipulator, hydraulics), manipulator.initial_position
     high, low = float(supply['pressure'][0]), float(supply['return_pressure'][0])
     most = hydraulics.supply.max_flow
-    lines = [f'{hydraulics.where}: {_counted(hydraulics)}, {BAR * high:g} bar over {BAR * low:g} bar'
+    lines = [f'{hydraulics.where}: {_counted(hydraulics)}, {high / BAR:g} bar over {low / BAR:g} bar'
              + (f', at most {LITRES_PER_MINUTE * most:.0f} l/min' if math.isfinite(most) else '')
-             + (f', load sensing with a margin of {BAR * supply["margin"][0]:g} bar' if supply['sensing'][0] else '')]
+             + (f', load sensing with a margin of {supply["margin"][0] / BAR:g} bar' if supply['sensing'][0] else '')]
     held = ''
     try:
         fluid = equilibrium_state(mechanism, hydraulics, axes, cylinders, supply, x)[0]
@@ -76,5 +77,5 @@ def _counted(hydraulics):
 
 def _at_rest(declared, cylinder, stroke, pressure_a, pressure_b):
     stiffness = oil_stiffness(cylinder, stroke, pressure_a, pressure_b)
-    return (f'; pressures {BAR * pressure_a:.1f} and {BAR * pressure_b:.1f} bar; {1e-6 * stiffness:.2f} '
+    return (f'; pressures {pressure_a / BAR:.1f} and {pressure_b / BAR:.1f} bar; {1e-6 * stiffness:.2f} '
             f'M{declared.effort_unit}/{declared.unit} of oil')

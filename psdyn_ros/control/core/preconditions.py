@@ -3,6 +3,7 @@
 import math
 
 from ...model.troubleshooting import MOVED_AT_REST, NO_LIMITS, NO_SUPPLY, NOT_AT_REST
+from ...model.units import BAR
 from ..monitors.actuator_motion import ActuatorMotion
 
 LEAST_SUPPLY = 0.1      # of the setting of the supply, below which the pump does not run
@@ -61,4 +62,4 @@ def supply_blockers(law, inputs):
     setting, measured = law.supply_setting, inputs.supply
     if setting is None or measured is None or measured >= LEAST_SUPPLY * setting:
         return []
-    return [NO_SUPPLY.text.format(measured=f'{measured / 1e5:.3g}', setting=f'{setting / 1e5:.3g}')]
+    return [NO_SUPPLY.text.format(measured=f'{measured / BAR:.3g}', setting=f'{setting / BAR:.3g}')]

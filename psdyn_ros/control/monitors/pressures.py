@@ -9,6 +9,7 @@ from ...kernels.control.plausibility import MAX_SPEED_RATIO
 from ...kernels.control.valve_inversion import MIN_CHAMBER_VOLUME_M3
 from ...kernels.hydraulics.equations import ATMOSPHERIC_PRESSURE_PA
 from ...model.parameters.hydraulics import VALVE
+from ...model.units import BAR
 from .check import COUNTED, RAMPED, REJECTED, STOP_OPEN_LOOP, Check, Finding, Result, Row, warning
 from .clock import ORDER, MeasuredInput
 from .state import IN_A_ROW
@@ -95,9 +96,9 @@ class PressureCheck(Check):
             return None
         self.impossible += 1
         sensor, value = self._sensors[i], (*values.ravel(), supply)[i]
-        text = (f'{self._names[i]} is {value / 1e5:.4g} bar: expected {sensor["low"] / 1e5:.4g} to '
-                f'{sensor["high"] / 1e5:.4g} bar' if verdict == kernels.OUT_OF_RANGE else
-                f'{self._names[i]} went from {sensor["value"] / 1e5:.4g} to {value / 1e5:.4g} bar at once')
+        text = (f'{self._names[i]} is {value / BAR:.4g} bar: expected {sensor["low"] / BAR:.4g} to '
+                f'{sensor["high"] / BAR:.4g} bar' if verdict == kernels.OUT_OF_RANGE else
+                f'{self._names[i]} went from {sensor["value"] / BAR:.4g} to {value / BAR:.4g} bar at once')
         return Finding('pressure_impossible', text, demand=None if self.impossible >= IN_A_ROW else COUNTED)
 
     def evaluate(self, inputs):
@@ -107,7 +108,7 @@ class PressureCheck(Check):
         i = self._frozen
         if i >= 0 and inputs.under_law:
             value, still = self._sensors['value'][i], (self.input.stamp - self._sensors['changed'][i]) / 1e6
-            return (Finding('pressure_frozen', f'{self._names[i]} stays at {value / 1e5:.6g} bar for '
+            return (Finding('pressure_frozen', f'{self._names[i]} stays at {value / BAR:.6g} bar for '
                             f'{still:.0f} ms while the other one of its cylinder changes'),)
         return ()
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...control.safety.fault_table import State
+from ...model.units import BAR
 from .bench import PID
 from .injections import INJECTIONS
 
-BAR = 1e5                   # Pa
 ENCODER_DRIFT = 0.04        # m/s or rad/s
 PRESSURE_DRIFT = 20.0 * BAR     # Pa/s
 STEPS = 0.005, 0.015, 0.05      # m or rad

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import yaml
 
 from ...model.errors import UnknownNameError, did_you_mean
+from ...model.units import BAR
 from ...validation.metrics import FAIL, PASS
 from ..studies.loaded_crane import PAYLOAD, PAYLOAD_LINK, payload_urdf, tilted_urdf
 
@@ -48,7 +49,7 @@ CASES = {
     'healthy': Case('machine and model are the same', verdict=PASS),
     'payload': Case(f'the payload is {PAYLOAD * HEAVIER:g} kg, the model says {PAYLOAD:g} kg', 'payload',
                     PAYLOAD_LINK),
-    'pressure_drift': Case(f'the sensor of the pressure in port A of the lift cylinder drifts off by {DRIFT / 1e5:g} '
+    'pressure_drift': Case(f'the sensor of the pressure in port A of the lift cylinder drifts off by {DRIFT / BAR:g} '
                            'bar during the motion', 'sensor_drift', 'lift_cylinder'),
     'delay': Case(f'all pressures are {1e3 * DELAY:g} ms older than their stamps', 'delay',
                   '/simulator/hydraulic_telemetry'),

@@ -3,9 +3,10 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from ...model.units import BAR
 from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
 
-BAR, LITRES_PER_MINUTE = 1e-5, 6e4
+LITRES_PER_MINUTE = 6e4
 
 
 def pressures(telemetry, start, until, title, since='from the first motion'):
@@ -23,7 +24,7 @@ def pressures(telemetry, start, until, title, since='from the first motion'):
     for i, (name, (left, right)) in enumerate(zip(telemetry.names, grid)):
         for label, text, color in (('pressure_a', 'piston side', BLUE), ('pressure_b', 'rod side', VERMILLION),
                                    ('supply_pressure', 'supply', BLACK)):
-            left.plot(time[shown], BAR * telemetry[label][shown, i], color=color, linewidth=1.2, label=text)
+            left.plot(time[shown], telemetry[label][shown, i] / BAR, color=color, linewidth=1.2, label=text)
         left.set_ylabel(f'{name} [bar]')
         left.set_ylim(0.0, 1.3 * left.dataLim.ymax)     # room for the legend
         right.plot(time[shown], telemetry['valve_command'][shown, i], color=BLACK, linewidth=2.5, alpha=0.3,
