@@ -297,16 +297,17 @@ def test_speeds_are_judged_as_by_numpy(rng):
 
 
 def test_a_stop_is_judged_as_by_numpy(rng):
-    limits, begin = np.array([rng.uniform(0.5, 1.0, N), rng.uniform(0.05, 0.1, N)]), rng.uniform(0.3, 1.0, N)
+    limits, begin = np.array([rng.uniform(0.5, 1.0, N), *rng.uniform(0.05, 0.1, (2, N))]), rng.uniform(0.3, 1.0, N)
     stop, smooth, found, fast = np.array([begin, begin, np.zeros(N)]), begin.copy(), [], begin.copy()
     for k in range(600):
         rates = begin * max(1.0 - 0.6 * k * PERIOD, 0.0) * rng.uniform(0.95, 1.05, N)
         asked = -begin * np.clip(1.0 - 2.0 * (k * PERIOD - 0.5 * begin), 0.0, 1.0)
         smooth += PERIOD / speeds.SMOOTHING_S * (rates - smooth)
         fast = np.maximum(fast - (k > 0) * PERIOD * limits[0], np.abs(asked))
+        left = np.maximum(fast + limits[1], limits[2])
         found.append(speeds.judge_stop(limits, stop, rates, asked, k * PERIOD, PERIOD))
-        assert found[-1] == int(np.argmax([1.0, *np.minimum(smooth, rates) / (fast + limits[1])])) - 1
-        assert stop[1:] == pytest.approx(np.array([smooth, fast + limits[1]]))
+        assert found[-1] == int(np.argmax([1.0, *np.minimum(smooth, rates) / left])) - 1
+        assert stop[1:] == pytest.approx(np.array([smooth, left]))
     assert min(found) == -1 < max(found)
 
 

@@ -117,11 +117,12 @@ class StopCheck(Check):
         m = config.machine
         self._motion, self._names = ActuatorMotion(m), m.actuators
         slowing, rated = SLOWING * np.array(config.declaration.deceleration), np.array(m.limits.velocity, dtype=float)
-        self._limits = np.array([slowing, STANDS * rated])
+        rest = np.array(config.declaration.standstill_speed)
+        self._limits = np.array([slowing, STANDS * rated, rest])
         forces = np.isin(law.interfaces, (EFFORT, PRESSURE))
         self._by_force = bool(forces.any())
         # valves beside forces shut on a ramp, which is not to be cut off for a swing
-        self._limits_of_ramp = np.array([slowing, (STANDS_BY_FORCE if forces.all() else STANDS) * rated])
+        self._limits_of_ramp = np.array([slowing, (STANDS_BY_FORCE if forces.all() else STANDS) * rated, rest])
         self._half_swing = 0.5 * law.swing_period           # s that the halves of a stop are apart at most
         self._stop = np.zeros((3, len(self._names)))        # speed at the beginning; smoothed rates; speed that is left
         self.restart()

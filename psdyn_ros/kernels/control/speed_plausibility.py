@@ -91,7 +91,7 @@ def judge_speeds(limits, smooth, memory, rates, desired, command, period, stoppi
 def judge_stop(limits, stop, rates, asked, elapsed, period):
     """Return the actuator that is furthest beyond the speed that a stop leaves it; -1: none is beyond.
 
-    limits   (2, n) deceleration that is demanded; speed that a stop may add, and ends with
+    limits   (3, n) deceleration that is demanded; speed that a stop may add, and ends with; speed of standstill
     stop     (3, n) |rates| at the beginning of the stop, smoothed rates, and speed that is left, which is set
     rates    (n,) measured; a speed counts that is beyond by itself and smoothed
     asked    (n,) of the reference: on a path all axes come to rest together, so that most may slow down later
@@ -103,7 +103,7 @@ def judge_stop(limits, stop, rates, asked, elapsed, period):
         smooth[i] += min(period / SMOOTHING_S, 1.0) * (rates[i] - smooth[i])
         slowed = elapsed * limits[0, i]
         begin[i] = max(begin[i], abs(asked[i]) + slowed)
-        left[i] = begin[i] - slowed + limits[1, i]
+        left[i] = max(begin[i] - slowed + limits[1, i], limits[2, i])
         share = min(abs(smooth[i]), abs(rates[i])) / left[i]        # an axis that slows down is slower than its mean
         if share > most:
             worst, most = i, share

@@ -154,6 +154,7 @@ class Bench:
         self.spoil_state = self.spoil_pressures = None
         self.emergency_stop = False         # what it says; None: nothing
         self.core_runs = True               # whether the control process has its turns
+        self.beside = None                  # (port, pressure) beside that of an injection when it began
         self.motion_watched = False         # whether the motion is the verdict
         self._step = round(self.period * 1e9)
         self.start_core()

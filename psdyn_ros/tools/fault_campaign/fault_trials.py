@@ -1,5 +1,6 @@
 """One fault in one state with one seed: how soon the output conformed, what was unsafe, and how it came back."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 PATIENCE = 30               # turns beyond the bound that a reaction is waited for
 MOMENT = 0.04               # s at most from the beginning of a state to its fault, less than the probation
 SETTLING = 0.05             # s of standing still that are looked at after enabling
+OPERATOR = 0.2              # s until an operator goes on where nothing moves
 
 
 class Trial(NamedTuple):
@@ -173,6 +175,7 @@ def _come_back(bench, injection, state, failures):
         if not _refused(bench.enable):
             failures.append('enabling was granted in SAFE')
         _let_it_come_to_rest(bench)
+        bench.turns(PROBATION)      # of what was found on the way
         bench.reset()
     if core.states.state is STANDBY or core.states.state is SAFE:
         _start_again(bench, failures)
@@ -216,6 +219,18 @@ def _start_again(bench, failures):
     # what asked for half the speed before may be in its probation still
     if core.states.state not in (RUN, DEGRADED):
         failures.append(f'{core.states.state.name} with a new reference after a reset')
+
+
+def enable_at_rest(bench):
+    """Enable a machine that may still swing after a stop; return why it is refused when another stop is over, or ''."""
+    for _ in range(math.ceil(bench.declaration.stop_time / OPERATOR)):
+        bench.turns(OPERATOR)
+        try:
+            bench.enable()
+            return ''
+        except SafetyError as error:
+            refusal = str(error)
+    return refusal
 
 
 def _refused(act):

@@ -24,7 +24,7 @@ from ...model.errors import PsdynError
 from ..studies.tracking_runs import CORNERS, EXACT, crane, wrong_oil
 from . import fault_report
 from .bench import LAW, MOTION_LEVELS, PID, PLANTS, RATES, Bench, make_machine
-from .fault_trials import prepare
+from .fault_trials import OPERATOR, enable_at_rest, prepare
 from .lies import cases
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
@@ -36,7 +36,6 @@ REST = 0.01                 # m/s or rad/s, at which an axis counts as at rest
 EXTRA_TRAVEL = 0.02         # m or rad beyond v^2 / (2 a)
 WATCHED = 1.0               # s beyond the time of a stop
 SETTLED = 0.2               # s at rest in SAFE, after which nothing more will come
-OPERATOR = 0.2              # s until an operator goes on where nothing moves
 PARTS = 8                   # into which the faults of a plant, level and rate are divided, so that all get their share
 
 
@@ -245,7 +244,7 @@ def false_stops(machine, seed, seconds):
             bench.activate()
         states, began = bench.core.states, len(bench.path)
         if states.state is STANDBY:
-            refusal = _enable_at_rest(bench)
+            refusal = enable_at_rest(bench)
             if refusal:
                 found.append(refusal)
                 worked, bench = worked + (len(bench.path) - began) * bench.period, None
@@ -265,18 +264,6 @@ def false_stops(machine, seed, seconds):
             found.append('; '.join(states.reasons.values()))
             bench = None        # a machine that fell has to be looked at
     return found
-
-
-def _enable_at_rest(bench):
-    """Enable a machine that may still swing after a stop; return why it is refused when another stop is over, or ''."""
-    for _ in range(math.ceil(bench.declaration.stop_time / OPERATOR)):
-        bench.turns(OPERATOR)
-        try:
-            bench.enable()
-            return ''
-        except SafetyError as error:
-            refusal = str(error)
-    return refusal
 
 
 def sound_runs(minutes, seeds, plants, rates, levels, corners):

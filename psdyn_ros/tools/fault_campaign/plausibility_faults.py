@@ -14,9 +14,10 @@ VALVE = 'valve',
 ON_VALVES = {'levels': VALVE, 'lies': True}
 
 
-def _pressure(bench, change):
-    """Context with one pressure changed; change: function of (value, first value)."""
-    at, first = int(bench.fault_rng.integers(2 * len(bench.law.cylinders))), []
+def _pressure(bench, change, cylinders):
+    """Context with one pressure of these cylinders changed; change: function of (value, first value)."""
+    at, first = 2 * int(bench.fault_rng.choice(cylinders)) + int(bench.fault_rng.integers(2)), []
+    bench.beside = at ^ 1, bench.core.inputs.pressures.flat[at ^ 1]
 
     def spoil(pressures):
         values = np.array(pressures[0])
@@ -28,12 +29,21 @@ def _pressure(bench, change):
 
 @injection('pressure_impossible', states=DRIVEN, after=After.ONCE, **ON_VALVES)
 def _a_pressure_beyond_relief(bench):
-    yield from during(_pressure(bench, lambda value, first: IMPOSSIBLE))
+    yield from during(_pressure(bench, lambda value, first: IMPOSSIBLE, len(bench.law.cylinders)))
 
 
-@injection('pressure_frozen', states=(RUN,), after=After.ONCE, **ON_VALVES)
+def _the_other_one_moved(bench):
+    """Whether the pressure beside the one that stays has changed by what tells it from a machine at rest."""
+    port, before = bench.beside
+    return abs(bench.core.inputs.pressures.flat[port] - before) > bench.declaration.plausibility.pressure_step
+
+
+@injection('pressure_frozen', states=(RUN,), after=After.ONCE, onset=_the_other_one_moved, **ON_VALVES)
 def _a_pressure_stays(bench):
-    yield from during(_pressure(bench, lambda value, first: first))
+    # of a cylinder at rest the other pressure may stay, too
+    axes = bench.law.cylinders['axis']
+    fastest = int(np.argmax(np.abs(bench.law.desired[1][axes]) / bench.machine.rated[axes]))
+    yield from during(_pressure(bench, lambda value, first: first, [fastest]))
 
 
 def _creeping(bench, change):
@@ -68,12 +78,14 @@ def _one_chamber_is_off(bench):
 
 @contextmanager
 def _drifting(bench, rate, velocity=True):
-    """A cylinder whose measured position drifts [m/s], with its velocity."""
+    """A cylinder whose measured position drifts [m/s], with its velocity, and stays where it is then."""
     i, began = int(bench.law.cylinders['axis'][bench.fault_rng.integers(len(bench.law.cylinders))]), bench.now
     axis = np.eye(bench.plant.xd.size)[i] * bench.fault_rng.choice([-1.0, 1.0]) * rate
     with bench.spoilt(spoil_state=lambda msg: replace(msg, x=msg.x + 1e-9 * (bench.now - began) * axis,
                                                       xd=msg.xd + axis * velocity)):
         yield
+    off = 1e-9 * (bench.now - began) * axis
+    bench.spoil_state = lambda msg: replace(msg, x=msg.x + off)
 
 
 @injection('flow_residual', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)
@@ -126,7 +138,7 @@ def _force(share):
 
 injection('force_suspect', 'a_force_off', states=(RUN,), after=After.ONCE, onset=_reported('force_suspect'),
           **ON_VALVES)(_force(1.5))
-injection('force_residual', 'a_force_far_off', states=(RUN, HOLD), after=After.ONCE, onset=_reported('force_residual'),
+injection('force_residual', 'a_force_far_off', states=(RUN,), after=After.ONCE, onset=_reported('force_residual'),
           conforms=_reported('force_residual'), **ON_VALVES)(_force(2.5))
 
 

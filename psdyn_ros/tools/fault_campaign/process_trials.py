@@ -7,7 +7,7 @@ from ...control.safety.fault_table import CONDITIONS, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
 from .bench import PROBATION, TTL, Bench
-from .fault_trials import Trial, prepare
+from .fault_trials import Trial, enable_at_rest, prepare
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 DRIVEN = RUN, DEGRADED, HOLD, STOPPING
@@ -79,7 +79,10 @@ def _start_again(bench, failures):
     try:
         _activate(bench)
         bench.turns(AFTER_A_START)
-        bench.enable()
+        refusal = enable_at_rest(bench)
+        if refusal:
+            failures.append(refusal)
+            return
         bench.turns(AFTER_A_START)
         moved = np.abs(bench.plant.x - at_rest).max()
         if moved > 0.5 * bench.declaration.tracking_tolerance.min() or bench.core.states.state is not HOLD:
