@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psdyn_ros.api.hydraulics.statics import hydraulic_records
-from psdyn_ros.kernels.control import effort_range, error_range, plausibility
+from psdyn_ros.kernels.control import effort_range, error_range
 from psdyn_ros.kernels.control import pressure_plausibility as kernels
 from psdyn_ros.kernels.control import speed_plausibility as speeds
 from psdyn_ros.kernels.control.valve_inversion import MIN_CHAMBER_VOLUME_M3
@@ -18,13 +18,6 @@ from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 N, PERIOD = 4, 0.002
-
-
-def test_the_largest_share_is_that_of_numpy(rng):
-    values, limits = rng.normal(size=N), rng.uniform(0.1, 2.0, N)
-    shares = np.abs(values) / limits
-    assert plausibility.largest_share(values, limits) == (shares.argmax(), pytest.approx(shares.max()))
-    assert plausibility.largest_share(values, np.full(N, np.inf)) == (0, 0.0)
 
 
 def range_of(recent, ahead, now, gains, scale, measured, desired):

@@ -7,6 +7,7 @@ from support.control.control_rig import BAD_STATES, RATE, SILENT, WALL, Rig, T, 
 from psdyn_ros.control.monitors.clock import FUTURE, OLD, ORDER, UNSTAMPED, ClockWatch, CycleWatch, MeasuredInput
 from psdyn_ros.control.safety.fault_table import CONDITIONS, State
 from psdyn_ros.control.safety.state_machine import SafetyError
+from psdyn_ros.kernels.control import plausibility
 from psdyn_ros.model.parameters.safety import Timeouts
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
@@ -357,3 +358,34 @@ def test_late_cycles_are_counted_by_the_slots_they_left_out_F30():
     assert watch.recent == 0 and watch.missed == 6 and not watch.overrun
     watch.update(now + 6 * T)
     assert watch.overrun == '3 cycles in a row came too late'
+
+
+def test_the_largest_share_is_that_of_numpy(rng):
+    values, limits = rng.normal(size=4), rng.uniform(0.1, 2.0, 4)
+    shares = np.abs(values) / limits
+    assert plausibility.largest_share(values, limits) == (shares.argmax(), pytest.approx(shares.max()))
+    assert plausibility.largest_share(values, np.full(4, np.inf)) == (0, 0.0)
+
+
+def estimates(positions, rates, reference, period=0.002):
+    """(N,) positions on which a law may act, of one coordinate whose reference has this rate."""
+    memory, desired, found = np.zeros((5, 1)), np.array([[0.0], [reference], [0.0]]), []
+    memory[plausibility.MOST_ADDED] = 0.01
+    for k, (x, xd) in enumerate(zip(positions, rates)):
+        estimate = np.empty((2, 1))
+        plausibility.go_on(memory, np.array([x]), np.array([xd]), desired, period if k else np.nan, estimate)
+        found.append(estimate[0, 0])
+    return np.array(found)
+
+
+@pytest.mark.parametrize('rates, speed', [(np.zeros(50), 0.1), (1e-3 * (-1.0) ** np.arange(50), 0.0),
+                                          (0.03 + 1e-3 * (-1.0) ** np.arange(50), 0.03)],
+                         ids=['stuck', 'standing', 'moving'])
+def test_a_position_that_stays_goes_on_by_its_velocity_or_with_its_reference(rates, speed):
+    assert estimates(np.full(50, 0.2), rates, 0.1) == pytest.approx(0.2 + 0.002 * speed * np.arange(50), abs=2e-6)
+
+
+def test_a_coarse_encoder_is_smoothed_without_a_lead():
+    step, true = 1e-4, 0.2 + 2e-5 * np.arange(500)
+    found = estimates(np.round(true / step) * step, 0.01 + 1e-3 * (-1.0) ** np.arange(500), 0.01)
+    assert abs((found - true)[50:].mean()) < 0.2 * step and np.abs(found - true)[50:].max() < 0.6 * step
