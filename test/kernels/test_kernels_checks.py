@@ -75,9 +75,10 @@ class Efforts:
         own, coupling = inertia[np.ix_(rows, rows)], inertia[np.ix_(rows, others)]
         efforts = ((model.efforts + model.lack) / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
         spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
-        lacking = integrals[rows] - np.linalg.solve(own, (model.lack / self.area)[rows])
-        low = low[rows] - spread + np.minimum(lacking, 0.0)
-        high, given = high[rows] + spread + np.maximum(lacking, 0.0), command[rows]
+        without, given = -np.linalg.solve(own, (model.lack / self.area)[rows]), command[rows]
+        more = error_range.STRONGER * integrals[rows]
+        low = low[rows] - spread + np.minimum(without + np.minimum(more, 0.0), 0.0)
+        high = high[rows] + spread + np.maximum(without + np.maximum(more, 0.0), 0.0)
         asked = np.linalg.solve(own, given - efforts)
         off = np.maximum(asked - high, low - asked) / away[rows]
         fed, edge = np.clip(ahead[rows], low, high), np.clip(asked, low, high)

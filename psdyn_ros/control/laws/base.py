@@ -245,8 +245,8 @@ class ControlLaw:
         raise NotImplementedError
 
     @property
-    def integral_accelerations(self):
-        """Accelerations (dof,) that integrals of errors add on axes at force level."""
+    def integral_gains(self):
+        """Accelerations (dof,) of axes at force level for an integral of errors [1/s^3]."""
         return self._rest
 
     @property

@@ -197,9 +197,9 @@ class ComputedTorque(ForceLaw):
         return self._law.gains[:2]
 
     @property
-    def integral_accelerations(self):
-        """As `ControlLaw.integral_accelerations`."""
-        return self._law.gains[2] * self._law.state[0]
+    def integral_gains(self):
+        """As `ControlLaw.integral_gains`."""
+        return self._law.gains[2]
 
 
 class PdGravity(ForceLaw):

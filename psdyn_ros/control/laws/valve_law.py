@@ -158,9 +158,9 @@ class ValveLaw(ControlLaw):
         return self._predicted.copy()
 
     @property
-    def integral_accelerations(self):
-        """As `ControlLaw.integral_accelerations`."""
-        return self._law['integral'] * self._law['sum']
+    def integral_gains(self):
+        """As `ControlLaw.integral_gains`."""
+        return self._law['integral']
 
     @property
     def asked_commands(self):

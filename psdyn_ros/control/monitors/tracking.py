@@ -40,6 +40,8 @@ STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which
 BRAKING = 0.95          # of the largest efforts, that may be used up when a stop begins
 GENTLEST = 0.3          # of the declared deceleration, in a stop without a fault
 REPEATED = 3            # commands in a row, of different states, that are the one before
+FORGET_S = 30.0         # in which errors are forgotten that an integral may have gathered
+LONGEST_STEP = 0.1      # s between two states
 
 
 class TrackingCheck(Check):
@@ -177,6 +179,7 @@ class EffortCheck(Check):
         self._range.count[0] = 0
         self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
         self._time = None                           # s of the last state: one that is repeated is no further evidence
+        self._sum = np.zeros(len(self._standstill))
         self._moved = None                          # s at which the reference moved last
         self._saturated = self._law.saturations.tolist()    # how often the law clipped each effort, until that state
         self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
@@ -196,12 +199,21 @@ class EffortCheck(Check):
         self._unclip(command)
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
-            desired, np.array((law.unknown_accelerations, law.integral_accelerations)), command)
+            desired, np.array((law.unknown_accelerations, law.integral_gains * self._integrate(t, x))), command)
         if worst < 0 or off <= 0.0:
             self._wrong = 0.0
         elif t != self._time:
             self._wrong += self._period * min(off, GROSS)
         self._worst, self._time = worst, t
+
+    def _integrate(self, t, x):
+        """Return the integrals (dof,) [m s, rad s] of the errors until t, forgotten over `FORGET_S`.
+
+        They are not those of the law, which may be wrong.
+        """
+        dt = 0.0 if self._time is None else min(max(t - self._time, 0.0), LONGEST_STEP)
+        self._sum += dt * (self._law.desired[0] - x - self._sum / FORGET_S)
+        return self._sum
 
     def _unclip(self, command):
         """Put into a command (actuators,) what the law asked for where it has clipped an effort at its limit.

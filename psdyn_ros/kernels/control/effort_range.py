@@ -125,7 +125,7 @@ def restrain_efforts(buffer, model, gains, scale, desired, others, command):
     gains    (2, n) accelerations of the law for an error and for its rate
     scale    of the accelerations that the law feeds forward
     desired  (3, n) reference
-    others   (2, n) accelerations that may come from a motion that is not measured, and those of integrals of the law
+    others   (2, n) accelerations that may come from a motion that is not measured, and from integrals of the law
     """
     if finite(command) != OK:
         return -1, 0.0
@@ -190,18 +190,18 @@ def couple(check, m):
 
 @kernel
 def explain_integrals(check, lack, integrals):
-    """Widen the range by what the integrals of the law (n,) and the observer of lack (n,) differ in.
+    """Widen the range by what integrals of a law, none up to these (n,), and the observer of lack (n,) differ in.
 
-    Both gather what the model lacks, each in its own time.
+    Both gather what the model lacks, each in its own time; an integral may be `STRONGER`, as other feedback.
     """
     count = check.efforts.shape[0]
     for i in range(count):
         check.right[i, 0] = lack[check.rows[i]]
     solve_negative(check.system, check.right)
     for i in range(count):
-        difference = integrals[check.rows[i]] + check.right[i, 0]
-        check.found[LOW, i] += min(difference, 0.0)
-        check.found[HIGH, i] += max(difference, 0.0)
+        integral, without = STRONGER * integrals[check.rows[i]], check.right[i, 0]
+        check.found[LOW, i] += min(without + min(integral, 0.0), 0.0)
+        check.found[HIGH, i] += max(without + max(integral, 0.0), 0.0)
 
 
 @kernel
