@@ -76,7 +76,7 @@ class Efforts:
         efforts = ((model.efforts + model.lack) / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
         spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
         without, given = -np.linalg.solve(own, (model.lack / self.area)[rows]), command[rows]
-        more = error_range.STRONGER * integrals[rows]
+        more = integrals[rows]
         low = low[rows] - spread + np.minimum(without + np.minimum(more, 0.0), 0.0)
         high = high[rows] + spread + np.maximum(without + np.maximum(more, 0.0), 0.0)
         asked = np.linalg.solve(own, given - efforts)

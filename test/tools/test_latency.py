@@ -303,6 +303,6 @@ def test_a_flood_is_a_problem_where_more_slots_are_missed_than_the_echo_misses_b
     found = {'controller_1': (100, Slots(999, 1, 1), ours), ECHO: (100, Slots(500, 0, 0), echo)}
     monkeypatch.setattr(attacks, '_under_flood', lambda bench, name, kind: found[name])
     controller = SimpleNamespace(name='controller_1', states=set(), process=SimpleNamespace(poll=lambda: code))
-    attack = attacks._flooded(None, controller, 'F33', 'a flood', 'small')
+    attack = attacks._flooded(None, controller, 'a flood', 'small')
     assert attack.problem.startswith(words) and bool(attack.problem) == bool(words)
     assert (attack.missed, len(attack.shares), attack.shares[0]) == (ours.missed, 4, 0.001)

@@ -195,11 +195,13 @@ class EffortCheck(Check):
         if self._moved is None or law.desired[1].any():
             self._moved = t
         # at rest a law that is late would swing up to that speed, and beyond
-        self._range.limits[2] = self._standstill * (RESTING if t - self._moved > SETTLING_S else 1.0)
+        rests = t - self._moved > SETTLING_S
+        self._range.limits[2] = self._standstill * (RESTING if rests else 1.0)
+        integrals = (1.0 if rests else effort_range.STRONGER) * law.integral_gains * self._integrate(t, x)
         self._unclip(command)
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
-            desired, np.array((law.unknown_accelerations, law.integral_gains * self._integrate(t, x))), command)
+            desired, np.array((law.unknown_accelerations, integrals)), command)
         if worst < 0 or off <= 0.0:
             self._wrong = 0.0
         elif t != self._time:

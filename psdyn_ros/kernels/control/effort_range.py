@@ -192,14 +192,14 @@ def couple(check, m):
 def explain_integrals(check, lack, integrals):
     """Widen the range by what integrals of a law, none up to these (n,), and the observer of lack (n,) differ in.
 
-    Both gather what the model lacks, each in its own time; an integral may be `STRONGER`, as other feedback.
+    Both gather what the model lacks, each in its own time.
     """
     count = check.efforts.shape[0]
     for i in range(count):
         check.right[i, 0] = lack[check.rows[i]]
     solve_negative(check.system, check.right)
     for i in range(count):
-        integral, without = STRONGER * integrals[check.rows[i]], check.right[i, 0]
+        integral, without = integrals[check.rows[i]], check.right[i, 0]
         check.found[LOW, i] += min(without + min(integral, 0.0), 0.0)
         check.found[HIGH, i] += max(without + max(integral, 0.0), 0.0)
 
