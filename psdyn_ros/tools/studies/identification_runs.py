@@ -75,18 +75,18 @@ def keep_moving(seed, duration=SECONDS):
 
 
 @lru_cache
-def laden_crane():
+def crane_with_load():
     """The crane with MASS at COM on its CARRIER."""
     return crane().with_payload(CARRIER, MASS, COM, INERTIA)
 
 
 def record(seed=4, duration=SECONDS, watch=None):
-    """The `Recording` of the laden crane under a controller that knows nothing of its load.
+    """The `Recording` of the crane with its load under a controller that knows nothing of its load.
 
     watch  function of (s, plant) before every period, or None
     """
     waypoints = keep_moving(seed, duration)
-    plant = HydraulicPlant(laden_crane(), oil(), period=PLANT_PERIOD, ttl=TTL, position=waypoints.positions[0])
+    plant = HydraulicPlant(crane_with_load(), oil(), period=PLANT_PERIOD, ttl=TTL, position=waypoints.positions[0])
     loop, rows = closed_loop(assemble(configured(TORQUE)), plant, read=PlainSensors(7).read), []
     loop.send(waypoints)
     for k in range(round(duration / PERIOD)):
