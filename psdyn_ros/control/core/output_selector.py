@@ -12,6 +12,7 @@ from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import Check, When
 from ..monitors.momentum import MomentumCheck
 from ..monitors.singularity import SingularityCheck
+from ..monitors.speed import asked_speed
 from ..monitors.tracking import EffortCheck, TrackingCheck
 from ..safety.open_loop_stop import OpenLoopStop
 from ..safety.output_gate import OutputGate
@@ -56,7 +57,7 @@ class OutputSelector:
                           if interface not in (EFFORT, PRESSURE)]
         self.closing = False            # whether valves are on their way to the safe output
         self._deceleration = np.array(declaration.deceleration)
-        self._standstill = np.array(declaration.standstill_speed)
+        self._standstill, self._asked = np.array(declaration.standstill_speed), asked_speed(config)
         self._feedforward_ramp, self._began = round(config.feedforward_ramp * 1e9), 0
         self._has_gravity = GRAVITY in declaration.safe_kind
         self._holding = None            # (actuators,) commands that held the load at the last valid position
@@ -109,9 +110,8 @@ class OutputSelector:
         x = self._inputs.state_check.x
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
-        rates = self._motion.rates(x, self.rate)
         now = self._inputs.time + self._check_inputs.age        # the reference went on without states
-        self._open_loop.start(self._least_command(), rates, target, clock, now, clock - began)
+        self._open_loop.start(*self._present_motion(x), target, clock, now, clock - began)
         self._enter(RAMPED)
 
     def rest(self, clock=None):
@@ -123,10 +123,12 @@ class OutputSelector:
         if self.mode is UNDER_LAW:
             x = self._inputs.state_check.x
             self._holding = self._held(x)
-            if clock is not None and self._valves.any() and self.rate.any():
+            if clock is not None and self._valves.any():
                 with suppress(Exception):       # whatever failed: they shut at once
-                    self._closing.start(self._least_command(), self._motion.rates(x, self.rate), self._neutral, clock)
-                    self.closing = True
+                    command, rates = self._present_motion(x)
+                    if rates.any():
+                        self._closing.start(command, rates, self._neutral, clock)
+                        self.closing = True
         if clock is None:
             self.closing = False
         self._enter(AT_SAFE)
@@ -165,31 +167,33 @@ class OutputSelector:
             self._recent.append((output, self._motion.rates(self._check_inputs.x, self.rate).copy()))
         return output
 
-    def _steady_command(self):
-        """Return the command (actuators,) from which a ramp starts: what moved at the present speed of the reference.
+    def _present_motion(self, x):
+        """Return the command (actuators,) from which a ramp starts, and the rates (actuators,) at which x moves by it.
 
-        Of valves and velocities it is that speed times the median of command over speed in the last `RECENT` seconds:
-        the last command may be what made the stop necessary, and that of a machine that is braked or accelerated is not
-        for its speed. 0 where the reference rests, or was not half as fast in that direction.
+        Rates are those of the reference. Of valves and velocities the command is that rate times the median of command
+        over rate in the last `RECENT` seconds: the last command may be what made the stop necessary, and that of a
+        machine that is braked or accelerated is not for its speed. It is 0 where the reference was not half as fast in
+        that direction, and never more than the last one: a machine that is braked would else be accelerated to the
+        speed of its reference, and swing on its oil. Where the reference rests, the command is the median itself, with
+        the rate that it asks for, unless the machine stands by it: a law that is lied to moves what is to rest.
         """
-        last, now = self.gate.last, self._motion.rates(self._inputs.state_check.x, self.rate)
+        last, now = self.gate.last, self._motion.rates(x, self.rate)
+        command = last.copy()
         if not self._recent:
-            return last
+            return command, now
         outputs, rates = (np.array(given) for given in zip(*self._recent))
         for i in self._by_speed:
             fast = rates[:, i] * now[i] >= 0.5 * now[i]**2
-            share = np.median(outputs[fast, i] / rates[fast, i]) if now[i] != 0.0 and fast.any() else 0.0
-            last[i] = max(share, 0.0) * now[i]
-        return last
-
-    def _least_command(self):
-        """Return `_steady_command` (actuators,), of valves and velocities no more than the last one.
-
-        A machine that is braked would else be accelerated to the speed of its reference, and swing on its oil.
-        """
-        command, last, rows = self._steady_command(), self.gate.last, self._by_speed
-        command[rows] = np.clip(command[rows], np.minimum(last[rows], 0.0), np.maximum(last[rows], 0.0))
-        return command
+            if now[i] == 0.0:
+                command[i] = np.median(outputs[:, i])
+                if command[i] and abs(command[i]) * self._asked[i] <= self._standstill[i]:
+                    command[i] = 0.0
+            else:
+                command[i] = max(np.median(outputs[fast, i] / rates[fast, i]), 0.0) * now[i] if fast.any() else 0.0
+            command[i] = np.clip(command[i], min(last[i], 0.0), max(last[i], 0.0))
+            if now[i] == 0.0 != command[i]:
+                now[i] = command[i] * self._asked[i]
+        return command, now
 
     def safe(self, standby, clock):
         """The safe output (actuators,) at `clock` [ns], NaN: left out. Never raises.

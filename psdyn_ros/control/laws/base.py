@@ -7,6 +7,7 @@ from ...kernels.control.actuation import make_actuation
 from ...kernels.control.effort_range import MODEL_TYPES, EffortModel, evaluate_efforts, make_effort_model
 from ...kernels.control.joint_space import make_joint_space
 from ...kernels.control.path import no_path
+from ...kernels.hydraulics.friction import sliding_friction
 from ...kernels.hydraulics.records import AXIS
 from ...kernels.runtime.buffer import views
 from ...kernels.runtime.status import OK
@@ -198,6 +199,10 @@ class ControlLaw:
     def carrying(self, x, xd, xdd):
         """The same for a motion x, xd, xdd, each (dof,), by the model alone and without friction."""
         return self._of_forces(self.load.inverse_dynamics(x, xd, xdd))
+
+    def friction(self, rates):
+        """Commands (actuators,) that overcome the friction at rates (actuators,): efforts, pressures; 0 of the rest."""
+        return self._of_forces(np.array([sliding_friction(axis, rate) for axis, rate in zip(self.axes, rates)]))
 
     def _of_forces(self, efforts):
         command = efforts / self.area

@@ -1,5 +1,6 @@
 """A controller core on a plant, cycle by cycle in a time of their own; whatever goes between them can be spoilt."""
 
+import math
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from ...control.monitors.tracking import EffortCheck
 from ...control.reference.trajectory import Waypoints
 from ...control.safety.fault_table import State
 from ...model.locate import find_config, find_machine
-from ...model.parameters.hydraulics import read_hydraulics
+from ...model.parameters.hydraulics import Axis, Brake, read_hydraulics
 from ...simulation.hydraulic_plant import HydraulicPlant
 from ...simulation.plant import Plant
 from ..studies.second_plant import SecondPlant, Sensors
@@ -26,6 +27,8 @@ PLANTS = ('package', 'second')
 TTL = 0.02                  # s after which the receiver acts by itself
 PROBATION = 0.1             # s, the shortest that may be declared, so that trials are short
 START = 1_700_000_000_000_000_000       # ns on the clock of stamps
+SUBSTEP = 1e-3              # s of a plant's integration at most: seals are stiff
+BRAKE = Brake(stiffness=2e7, damping=4e5)       # N/m, N s/m of cylinders at force level
 STEADY = 5_000_000_000      # ns on the steady clock at the beginning
 JITTER = 0.05               # of the period, by which a cycle comes early or late
 NOISE = 1e-5                # m or rad, of what is measured
@@ -107,20 +110,28 @@ def make_machine(level, name=None, plant='package', rate=RATE):
     law, level = LAW[level], 'valve' if level == PID else level
     urdf = find_machine(name)
     m, period, hydraulics = load(urdf), 1.0 / rate, None
-    if level == 'valve':
+    if level != HANGING:
         hydraulics = read_hydraulics(find_config(f'{name}_hydraulics.yaml'), m.actuators)
+        hydraulics = hydraulics if level == 'valve' else _without_oil(hydraulics, m.actuators)
     if plant == 'second':
-        body = SecondPlant(urdf, hydraulics and find_config(f'{name}_hydraulics.yaml'), actuators=m.actuators, ttl=TTL,
-                           sensors=Sensors())
-    elif level == 'valve':
-        body = HydraulicPlant(m, hydraulics, period=period, ttl=TTL)
+        body = SecondPlant(urdf, hydraulics, actuators=m.actuators, ttl=TTL, sensors=Sensors())
+    elif hydraulics:
+        body = HydraulicPlant(m, hydraulics, period=period, substeps=math.ceil(period / SUBSTEP), ttl=TTL)
     else:
-        body = Plant(m, period=period, command_timeout=TTL)
-        body = DrivenPart(body) if m.underactuated else body
+        body = DrivenPart(Plant(m, period=period, command_timeout=TTL))
     declaration = ControllerConfig.of_machine(m, hydraulics, safety=find_config(f'{name}_safety.yaml'), law=law,
                                               rate=rate).declaration
     return Machine(level, law, rate, m.driven_machine, m, hydraulics, replace(declaration, probation=PROBATION),
                    body, np.array(m.limits.velocity, dtype=float))
+
+
+def _without_oil(hydraulics, actuators):
+    """`Hydraulics` whose drives give the force that is commanded, less the friction of their seals, or are braked."""
+    drives = {**hydraulics.cylinders, **hydraulics.axes}
+    axes = {name: drives[name] if name in hydraulics.axes else
+            Axis(friction=drives[name].friction, end_stop=drives[name].end_stop, brake=BRAKE, safe_output='brake')
+            for name in actuators}
+    return replace(hydraulics, cylinders={}, axes=axes)
 
 
 class Bench:

@@ -21,7 +21,7 @@ from ...control.reference.trajectory import TrajectoryError
 from ...control.safety.fault_table import State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
-from ..studies.tracking_runs import CORNERS, EXACT, crane, wrong_oil
+from ..studies.tracking_runs import CORNERS, EXACT, crane, mistaken
 from . import fault_report
 from .bench import LAW, MOTION_LEVELS, PID, PLANTS, RATES, Bench, make_machine
 from .fault_trials import OPERATOR, enable_at_rest, prepare
@@ -270,8 +270,7 @@ def sound_runs(minutes, seeds, plants, rates, levels, corners):
     """Yield (where, [reason] of false stops) of so many minutes each; corners: `Mismatch` of the model of the law."""
     for plant, level, rate, off, seed in product(plants, levels, rates, corners, seeds):
         machine = _machine(level, plant=plant, rate=rate)
-        oil = machine.hydraulics and wrong_oil(off.areas, off.valves, off.friction)
-        machine = machine._replace(whole=crane(off.inertia), hydraulics=oil)
+        machine = machine._replace(whole=crane(off.inertia), hydraulics=mistaken(machine.hydraulics, off))
         yield f'{plant}, {level}, {rate:g} Hz, {off}, seed {seed}', false_stops(machine, seed, 60.0 * minutes)
 
 

@@ -108,15 +108,19 @@ def wrong_oil(areas, valves, friction):
 
 
 def mistaken(hydraulics, mismatch):
-    """`Hydraulics` of cylinders and racks that are wrong by a `Mismatch`."""
-    drives, areas = {}, mismatch.areas
-    for name, one in hydraulics.cylinders.items():
-        flows = tuple(mismatch.valves * flow for flow in one.valve.nominal_flow)
-        seals, share = one.friction, mismatch.friction
-        seals = replace(seals, coulomb=share * seals.coulomb, viscous=share * seals.viscous)
-        drives[name] = replace(one, bore=areas**0.5 * one.bore, rod=areas**0.5 * one.rod, friction=seals,
-                               valve=replace(one.valve, nominal_flow=flows))
-    return replace(hydraulics, cylinders=drives)
+    """`Hydraulics` of cylinders, racks and axes that are wrong by a `Mismatch`."""
+    share, areas = mismatch.friction, mismatch.areas
+
+    def rubbing(one, **other):
+        seals = one.friction
+        return replace(one, friction=seals and replace(seals, coulomb=share * seals.coulomb,
+                                                       viscous=share * seals.viscous), **other)
+
+    drives = {name: rubbing(one, bore=areas**0.5 * one.bore, rod=areas**0.5 * one.rod, valve=replace(
+        one.valve, nominal_flow=tuple(mismatch.valves * flow for flow in one.valve.nominal_flow)))
+        for name, one in hydraulics.cylinders.items()}
+    axes = {name: rubbing(one) for name, one in hydraulics.axes.items()}
+    return replace(hydraulics, cylinders=drives, axes=axes)
 
 
 # references

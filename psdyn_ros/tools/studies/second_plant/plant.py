@@ -8,7 +8,7 @@ from scipy.integrate import odeint
 
 from ....model.errors import ModelError, ShapeError, StateError
 from ....model.mechanism.urdf import read
-from ....model.parameters.hydraulics import read_hydraulics
+from ....model.parameters.hydraulics import Hydraulics, read_hydraulics
 from .fluid import AXIS, CYLINDER, SUPPLY, rates
 from .mechanism import TriangleTree, equations_of_motion
 from .sensors import PERFECT, Readings
@@ -38,7 +38,8 @@ class SecondPlant:
     """A machine of cylinder triangles and serial joints on valves, or on efforts without hydraulics.
 
     urdf        path or text
-    hydraulics  path or text; None: commands are efforts [N, N m] of all actuators, without friction and valves
+    hydraulics  path, text or `Hydraulics`; None: commands are efforts [N, N m] of all actuators, without friction and
+                valves
     actuators   names in the order of commands and of x; None: those commanded in the URDF
     position    {actuator: m or rad} to start at rest; those left out at the initial values of the URDF
     sensors     `Sensors`
@@ -56,7 +57,8 @@ class SecondPlant:
         commanded = [name for name, one in description.interfaces.items() if one.commanded]
         self.actuators = tuple(actuators or commanded)
         self.tree = TriangleTree(description, self.actuators)
-        self.hydraulics = None if hydraulics is None else read_hydraulics(hydraulics, self.actuators)
+        declared = hydraulics is None or isinstance(hydraulics, Hydraulics)
+        self.hydraulics = hydraulics if declared else read_hydraulics(hydraulics, self.actuators)
         self.ttl, self._sensors = ttl, sensors
         cylinders = self.hydraulics.cylinders if self.hydraulics else {}
         self.cylinders = tuple(cylinders)
