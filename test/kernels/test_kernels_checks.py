@@ -59,17 +59,15 @@ class Efforts:
         self.rows, self.others, self.recent = np.flatnonzero(forces), np.flatnonzero(~forces), deque(maxlen=room)
         self.away, self.limit, self.speed, self.area = limits[0], limits[1][self.rows], limits[2], area
 
-    def restrain(self, model, gains, scale, desired, added, ahead, command):
+    def restrain(self, model, gains, scale, measured, desired, added, ahead, command):
         (unknown, integrals), rows, others = added, self.rows, self.others
         away = self.away + unknown
         faster = (model.state[1] - desired[1]) / self.speed
-        low, high = range_of(self.recent, ahead, desired[2], gains, scale, model.state, desired)
+        low, high = range_of(self.recent, ahead, desired[2], gains, scale, measured, desired)
         given = np.array(self.recent)[:, 2:].sum(axis=1) / error_range.STRONGER     # feedback by the gains
-        least = np.maximum(given.min(axis=0), 0.0) + np.minimum(given.max(axis=0), 0.0)
-        low = low + effort_range.DEMANDED * np.maximum(least, 0.0)
-        high = high + effort_range.DEMANDED * np.minimum(least, 0.0)
-        low = low - self.away * np.clip(1.0 + faster, 0.0, 1.0) - unknown
-        high = high + self.away * np.clip(1.0 - faster, 0.0, 1.0) + unknown
+        up, down = (effort_range.DEMANDED * least for least in (given.min(axis=0), given.max(axis=0)))
+        low = low + np.maximum(up, 0.0) - self.away * np.clip(1.0 + faster, 0.0, 1.0) - unknown
+        high = high + np.minimum(down, 0.0) + self.away * np.clip(1.0 - faster, 0.0, 1.0) + unknown
         ahead = ahead + given[-1]
         inertia = model.inertia / self.area[:, None]
         own, coupling = inertia[np.ix_(rows, rows)], inertia[np.ix_(rows, others)]
@@ -101,11 +99,11 @@ def test_efforts_are_restrained_as_by_numpy(rng, forces):
     check.limits[:], check.area[:] = limits, area
     for cycle in range(60):
         expected_model, gains, scale = set_model(rng, model), rng.uniform(0.0, 1.0, (2, N)), 0.1 * (cycle % 10)
-        check.ahead[:], desired = rng.normal(size=N), rng.normal(size=(3, N))
+        check.ahead[:], measured, desired = rng.normal(size=N), rng.normal(size=(2, N)), rng.normal(size=(3, N))
         added = np.array((rng.uniform(0.0, 0.1, N), 0.1 * rng.normal(size=N)))
         command, expected = np.tile(rng.normal(size=N) * (5.0 if cycle % 3 else 50.0), (2, 1))
-        wanted = twin.restrain(expected_model, gains, scale, desired, added, check.ahead, expected)
-        worst, off = effort_range.restrain_efforts(buffer, model, gains, scale, desired, added, command)
+        wanted = twin.restrain(expected_model, gains, scale, measured, desired, added, check.ahead, expected)
+        worst, off = effort_range.restrain_efforts(buffer, model, gains, scale, measured, desired, added, command)
         assert worst == wanted[0] and off == pytest.approx(wanted[1], rel=1e-9)
         assert command == pytest.approx(expected, rel=1e-9, abs=1e-9)
         restrained.append(worst >= 0)
@@ -114,8 +112,8 @@ def test_efforts_are_restrained_as_by_numpy(rng, forces):
 
 def test_an_effort_that_is_not_finite_is_left_to_the_gate():
     buffer, model, command = effort_range.make_effort_range([0], 1, 2), effort_range.make_effort_model(1), np.ones(1)
-    given = buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), np.zeros((2, 1)), command
-    command[:] = np.nan
+    command[:], none = np.nan, np.zeros((3, 1))
+    given = buffer, model, np.ones((2, 1)), 1.0, none[1:], none, none[1:], command
     assert effort_range.restrain_efforts(*given) == (-1, 0.0) and np.isnan(command[0])
     model = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES))
     model.inertia[:], model.lack[:], command[:] = 1.0, np.nan, 0.5
@@ -185,11 +183,12 @@ class Forces:
         stands = not desired.any() and (np.abs(speed) < self.rest).all()
         if self.speed is None:
             self.off, self.lack, self.usual = force - now, force - now, now
-            self.times, self.first = [speeds.HORIZON_S] if stands else [], []
+            self.times, self.first, self.three = [speeds.HORIZON_S] if stands else [], [], np.zeros((3, len(now)))
         else:
             excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
             part, (once, twice) = min(waited / speeds.HORIZON_S, 1.0), self.smooth
-            once = once + part * (excess - once)
+            self.three = np.array((*self.three[1:], excess))
+            once = once + part * (np.median(self.three, axis=0) - once)
             self.smooth = once, twice + part * (once - twice)
             if sum(self.times) < speeds.HORIZON_S - 1e-8:
                 self.times, self.first = [*self.times, waited], [*self.first, excess]

@@ -442,7 +442,7 @@ def test_what_time_allows_is_spread_over_all_plants_levels_and_rates(monkeypatch
     assert not list(motion_trials.run(range(2)))
     cells = [job[:3] for job in begun[:18]]
     assert len(set(cells)) == 18 and {job[:5] for job in begun[:18]} == {(*cell, 0, 0) for cell in cells}
-    assert len(begun) == 2 * 18 * motion_trials.PARTS
+    assert len(begun) == 2 * 24 * motion_trials.PARTS
 
 
 def test_the_short_form_has_every_fault_once_and_all_states():

@@ -174,7 +174,7 @@ class OutputSelector:
         over rate in the last `RECENT` seconds: the last command may be what made the stop necessary, and that of a
         machine that is braked or accelerated is not for its speed. It is 0 where the reference was not half as fast in
         that direction, and never more than the last one: a machine that is braked would else be accelerated to the
-        speed of its reference, and swing on its oil. Where the reference rests, the command is the median itself, with
+        speed of its reference, and swing on its oil. Where the reference rests, the command is the least of them, with
         the rate that it asks for, unless the machine stands by it: a law that is lied to moves what is to rest.
         """
         last, now = self.gate.last, self._motion.rates(x, self.rate)
@@ -185,7 +185,7 @@ class OutputSelector:
         for i in self._by_speed:
             fast = rates[:, i] * now[i] >= 0.5 * now[i]**2
             if now[i] == 0.0:
-                command[i] = np.median(outputs[:, i])
+                command[i] = max(outputs[:, i].min(), 0.0) + min(outputs[:, i].max(), 0.0)
                 if command[i] and abs(command[i]) * self._asked[i] <= self._standstill[i]:
                     command[i] = 0.0
             else:
@@ -225,7 +225,7 @@ class OutputSelector:
                 check.restrain(command, check_inputs)
         self._end_stops.soften(self.gate, command, x, xd, self._inputs.state_check.at_stop)
         self._runner.run(When.COMMAND)
-        self._momentum.hold_load(command, x)
+        self._momentum.hold_load(command, x, self._motion.rates(x, self.rate))
         return command
 
     def _held(self, x):

@@ -2,6 +2,8 @@
 streamed points keep coming?
 """
 
+from collections import deque
+
 import numpy as np
 
 from ...kernels.control import effort_range, plausibility
@@ -35,6 +37,7 @@ SETTLING_S = 0.5        # from which on it does
 LEAD = 0.03             # s that laws look ahead
 WINDOW = 0.025          # s of errors and accelerations, within which noise and filters may shift them
 WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
+RATE_S = 0.02           # s, over which positions tell a rate
 GROSS = 4.0             # times `AWAY`, which count as so many times that
 STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
 BRAKING = 0.95          # of the largest efforts, that may be used up when a stop begins
@@ -182,6 +185,7 @@ class EffortCheck(Check):
         self._sum = np.zeros(len(self._standstill))
         self._moved = None                          # s at which the reference moved last
         self._saturated = self._law.saturations.tolist()    # how often the law clipped each effort, until that state
+        self._path = deque()                        # (s, positions (dof,)) of the last `RATE_S`
         self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
     def restrain(self, command, inputs):
@@ -197,16 +201,34 @@ class EffortCheck(Check):
         # at rest a law that is late would swing up to that speed, and beyond
         rests = t - self._moved > SETTLING_S
         self._range.limits[2] = self._standstill * (RESTING if rests else 1.0)
+        rates = xd if rests else self._middle_rate(t, x, xd, desired[1])
+        if rests:
+            self._path.clear()
         integrals = (1.0 if rests else effort_range.STRONGER) * law.integral_gains * self._integrate(t, x)
         self._unclip(command)
         worst, off = effort_range.restrain_efforts(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
-            desired, np.array((law.unknown_accelerations, integrals)), command)
+            np.array((x, rates)), desired, np.array((law.unknown_accelerations, integrals)), command)
         if worst < 0 or off <= 0.0:
             self._wrong = 0.0
         elif t != self._time:
             self._wrong += self._period * min(off, GROSS)
         self._worst, self._time = worst, t
+
+    def _middle_rate(self, t, x, xd, desired):
+        """Return the rates (dof,) whose errors explain a command in motion: in the middle of measured and desired ones,
+        and those of the positions.
+
+        A velocity that lies asks for a force at once, before it is found out.
+        """
+        path = self._path
+        if not path or t > path[-1][0]:
+            path.append((t, x.copy()))
+        while len(path) > 2 and t - path[1][0] >= RATE_S:
+            path.popleft()
+        (before, start), (now, end) = path[0], path[-1]
+        moved = (end - start) / (now - before) if now > before else xd
+        return np.maximum(np.minimum(xd, moved), np.minimum(np.maximum(xd, moved), desired))
 
     def _integrate(self, t, x):
         """Return the integrals (dof,) [m s, rad s] of the errors until t, forgotten over `FORGET_S`.

@@ -114,7 +114,7 @@ def bind_effort_range(buffer):
 
 
 @entry
-def restrain_efforts(buffer, model, gains, scale, desired, others, command):
+def restrain_efforts(buffer, model, gains, scale, measured, desired, others, command):
     """Take the efforts of a command (n,) into their range; return (axis at force level, how far it was beyond).
 
     The worst axis, and that distance as a share of the acceleration that may be given away; (-1, 0) where the command
@@ -124,13 +124,14 @@ def restrain_efforts(buffer, model, gains, scale, desired, others, command):
     model    buffer of `EffortModel` at the measured state
     gains    (2, n) accelerations of the law for an error and for its rate
     scale    of the accelerations that the law feeds forward
+    measured (2, n) positions and rates, of which errors are explained
     desired  (3, n) reference
     others   (2, n) accelerations that may come from a motion that is not measured, and from integrals of the law
     """
     if finite(command) != OK:
         return -1, 0.0
     check, m = bind_effort_range(buffer), bind_effort_model(model)
-    set_bounds(check, gains, scale, m.state, desired, check.ahead, desired[2])
+    set_bounds(check, gains, scale, measured, desired, check.ahead, desired[2])
     for i in range(command.shape[0]):
         given, faster = check.limits[0, i], (m.state[1, i] - desired[1, i]) / check.limits[2, i]
         unknown = others[0, i]
@@ -139,7 +140,7 @@ def restrain_efforts(buffer, model, gains, scale, desired, others, command):
         back = DEMANDED * least_feedback(check, i)
         check.bounds[0, i] += max(back, 0.0) - given * max(0.0, min(1.0 + faster, 1.0)) - unknown
         check.bounds[1, i] += min(back, 0.0) + given * max(0.0, min(1.0 - faster, 1.0)) + unknown
-        check.ahead[i] += feedback(gains, i, desired, m.state)
+        check.ahead[i] += feedback(gains, i, desired, measured)
     couple(check, m)
     explain_integrals(check, m.lack, others[1])
     worst, off = find_accelerations(check, command)
@@ -148,9 +149,9 @@ def restrain_efforts(buffer, model, gains, scale, desired, others, command):
 
 
 @kernel
-def feedback(gains, i, desired, state):
+def feedback(gains, i, desired, measured):
     """Return the acceleration of axis i towards its reference, by the gains."""
-    return gains[0, i] * (desired[0, i] - state[0, i]) + gains[1, i] * (desired[1, i] - state[1, i])
+    return gains[0, i] * (desired[0, i] - measured[0, i]) + gains[1, i] * (desired[1, i] - measured[1, i])
 
 
 @kernel

@@ -29,7 +29,7 @@ REST = 0.5                  # of the speed that is allowed at rest, at which the
 # of forces and the momentum of axes
 NOT_JUDGED, BEGUN, EXPLAINED = -3, -2, -1
 WAITED_S, COMPARED_S = range(2)         # of the memory
-OFF, LACK, MODEL, USUAL, IMPULSE = range(5)     # rows of the forces
+OFF, LACK, MODEL, USUAL, IMPULSE, LAST, SECOND_LAST = range(7)      # rows of the forces
 UNEXPLAINED, ALLOWED = range(2)         # rows of `found`
 HORIZON_S = 0.1             # over which forces and speeds are compared
 STEP_S = 0.01               # between two comparisons
@@ -152,8 +152,9 @@ class Momentum(NamedTuple):
     residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
     memory: np.ndarray      # (2,) s since the last comparison, and of comparisons; 0: there was none
     speed: np.ndarray       # (n,) at the last comparison
-    forces: np.ndarray      # (5, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
-                            # and of it learnt; commands times s since the last comparison
+    forces: np.ndarray      # (7, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
+                            # and of it learnt; commands times s since the last comparison; beyond what moved between
+                            # the last two, and the two before
     found: np.ndarray       # (2, k) changes of the speed that are not explained, and that are allowed
     system: np.ndarray      # (k, k) scratch: factors of the inertia
     right: np.ndarray       # (k, 1) scratch: right-hand side
@@ -168,7 +169,7 @@ def make_momentum(rows, actuators):
     k, n = len(rows), actuators
     return pack(Momentum(
         rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
-        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((5, k)), found=np.zeros((2, k)),
+        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((7, k)), found=np.zeros((2, k)),
         system=np.zeros((k, k)), right=np.zeros((k, 1))))
 
 
@@ -200,6 +201,7 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
     if memory[COMPARED_S] == 0.0:
         for i in range(count):
             s.forces[OFF, i], s.forces[LACK, i], s.forces[USUAL, i] = 0.0, 0.0, 0.0
+            s.forces[LAST, i], s.forces[SECOND_LAST, i] = 0.0, 0.0
     given = 0.0
     for i in range(count):
         given += command[s.rows[i]]
@@ -250,7 +252,10 @@ def compare_momentum(s, m, dt, stands):
             for j in range(speed.shape[0]):
                 excess -= m.inertia[row, j] * (speed[j] - s.speed[j]) / dt
             share = min(dt / HORIZON_S, 1.0)
-            m.smooth[0, row] += share * (excess - m.smooth[0, row])
+            # a velocity that begins to lie is a jump of the momentum, and the lightest of coupled axes is thrown by it
+            middle = median(excess, forces[LAST, i], forces[SECOND_LAST, i])
+            forces[LAST, i], forces[SECOND_LAST, i] = excess, forces[LAST, i]
+            m.smooth[0, row] += share * (middle - m.smooth[0, row])
             m.smooth[1, row] += share * (m.smooth[0, row] - m.smooth[1, row])
             # without the lag of one that grows evenly, which moves the lightest of coupled axes most
             m.lack[row] = 2.0 * m.smooth[0, row] - m.smooth[1, row]
@@ -268,6 +273,12 @@ def compare_momentum(s, m, dt, stands):
         s.memory[COMPARED_S] = HORIZON_S if stands else ONE_SPEED_S
     else:
         s.memory[COMPARED_S] += dt
+
+
+@kernel
+def median(a, b, c):
+    """Return the one in the middle."""
+    return max(min(a, b), min(max(a, b), c))
 
 
 @kernel

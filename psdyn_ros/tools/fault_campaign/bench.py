@@ -36,9 +36,12 @@ SPEED_SHARE = 0.3           # of the rated speed, peak of the motions of the tri
 HANGING = 'hanging'         # level of efforts on a machine with passive joints, which are measured
 LEVELS = ('effort', 'valve', HANGING)
 PID = 'pid'                 # level of motions only: valves under a law that looks at no pressures
-MOTION_LEVELS = 'effort', 'valve', PID
+FRICTION = 'friction'       # level of motions only: efforts of drives whose seals rub
+MOTION_LEVELS = 'effort', FRICTION, 'valve', PID
 RATES = 100.0, 200.0, 500.0     # Hz, at which motions are watched
-LAW = {'effort': 'computed_torque', HANGING: 'computed_torque', 'valve': 'valve_computed_torque', PID: 'valve_pid'}
+LAW = {'effort': 'computed_torque', FRICTION: 'computed_torque', HANGING: 'computed_torque',
+       'valve': 'valve_computed_torque', PID: 'valve_pid'}
+INTERFACE = {FRICTION: 'effort', PID: 'valve'}      # level of what differs in law or plant only
 
 
 @dataclass
@@ -73,7 +76,8 @@ class Point(NamedTuple):
 class Machine(NamedTuple):
     """What all trials on one level share."""
 
-    level: str
+    kind: str      # of `LEVELS` or `MOTION_LEVELS`
+    level: str      # of `LEVELS`
     law: str
     rate: float      # Hz of the controller
     manipulator: object      # without passive joints
@@ -104,24 +108,25 @@ class DrivenPart:
 def make_machine(level, name=None, plant='package', rate=RATE):
     """The `Machine` of the package with this name, on one of `PLANTS`, at rate [Hz].
 
-    level  one of `LEVELS`, or 'pid', that of valves with another law
+    level  one of `LEVELS` or `MOTION_LEVELS`
     """
     name = name or ('loader_crane' if level == HANGING else 'hiab_xs031')
-    law, level = LAW[level], 'valve' if level == PID else level
+    kind, law, level = level, LAW[level], INTERFACE.get(level, level)
     urdf = find_machine(name)
     m, period, hydraulics = load(urdf), 1.0 / rate, None
-    if level != HANGING:
+    if level == 'valve' or kind == FRICTION:
         hydraulics = read_hydraulics(find_config(f'{name}_hydraulics.yaml'), m.actuators)
-        hydraulics = hydraulics if level == 'valve' else _without_oil(hydraulics, m.actuators)
+        hydraulics = _without_oil(hydraulics, m.actuators) if kind == FRICTION else hydraulics
     if plant == 'second':
         body = SecondPlant(urdf, hydraulics, actuators=m.actuators, ttl=TTL, sensors=Sensors())
     elif hydraulics:
         body = HydraulicPlant(m, hydraulics, period=period, substeps=math.ceil(period / SUBSTEP), ttl=TTL)
     else:
-        body = DrivenPart(Plant(m, period=period, command_timeout=TTL))
+        body = Plant(m, period=period, command_timeout=TTL)
+        body = DrivenPart(body) if m.underactuated else body
     declaration = ControllerConfig.of_machine(m, hydraulics, safety=find_config(f'{name}_safety.yaml'), law=law,
                                               rate=rate).declaration
-    return Machine(level, law, rate, m.driven_machine, m, hydraulics, replace(declaration, probation=PROBATION),
+    return Machine(kind, level, law, rate, m.driven_machine, m, hydraulics, replace(declaration, probation=PROBATION),
                    body, np.array(m.limits.velocity, dtype=float))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...control.safety.fault_table import State
 from ...model.units import BAR
-from .bench import PID
+from .bench import INTERFACE
 from .injections import INJECTIONS
 
 ENCODER_DRIFT = 0.04        # m/s or rad/s
@@ -227,7 +227,7 @@ def cases(level, only='', short=False):
 
     short  whether of one state each, which turns from fault to fault
     """
-    levels = {level, 'valve'} if level == PID else {level}
+    levels = {level, INTERFACE.get(level, level)}
     for turn, one in enumerate((*LIES, *INJECTIONS)):
         if levels & set(one.levels) and only in f'{one.group}: {one.name}':
             states = tuple(one.states)

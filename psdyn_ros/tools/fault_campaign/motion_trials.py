@@ -23,7 +23,7 @@ from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
 from ..studies.tracking_runs import CORNERS, EXACT, crane, mistaken
 from . import fault_report
-from .bench import LAW, MOTION_LEVELS, PID, PLANTS, RATES, Bench, make_machine
+from .bench import MOTION_LEVELS, PLANTS, RATES, Bench, make_machine
 from .fault_trials import OPERATOR, enable_at_rest, prepare
 from .lies import cases
 
@@ -96,8 +96,7 @@ def run_motion(machine, plant, injection, state, seed, healthy):
         failures.append(f'{type(error).__name__}: {error}')
     except Exception as error:
         failures.append(f'exception {type(error).__name__}: {error}')
-    level = PID if machine.law == LAW[PID] else machine.level
-    where = injection.group, injection.name, plant, level, machine.rate, state.name, seed
+    where = injection.group, injection.name, plant, machine.kind, machine.rate, state.name, seed
     return _verdict(bench, begin, failures, where, healthy)
 
 
@@ -251,7 +250,12 @@ def false_stops(machine, seed, seconds):
                 continue
             bench.turns(OPERATOR)
         if states.state is HOLD:
-            bench.follow(bench.motion())
+            try:
+                bench.follow(bench.motion())
+            except TrajectoryError as error:
+                found.append(f'a motion is refused: {error}')
+                worked, bench = worked + (len(bench.path) - began) * bench.period, None
+                continue
             bench.turns(rng.uniform(0.3, 3.5))
         what = rng.choice(['wait', 'cancel', 'disable'])
         if what != 'wait':
@@ -270,7 +274,8 @@ def sound_runs(minutes, seeds, plants, rates, levels, corners):
     """Yield (where, [reason] of false stops) of so many minutes each; corners: `Mismatch` of the model of the law."""
     for plant, level, rate, off, seed in product(plants, levels, rates, corners, seeds):
         machine = _machine(level, plant=plant, rate=rate)
-        machine = machine._replace(whole=crane(off.inertia), hydraulics=mistaken(machine.hydraulics, off))
+        oil = machine.hydraulics and mistaken(machine.hydraulics, off)
+        machine = machine._replace(whole=crane(off.inertia), hydraulics=oil)
         yield f'{plant}, {level}, {rate:g} Hz, {off}, seed {seed}', false_stops(machine, seed, 60.0 * minutes)
 
 

@@ -234,10 +234,10 @@ def test_a_contradicted_force_becomes_that_which_holds_the_load():
     core = moving(FORCES).core
     check, x = core.checks[MomentumCheck], core.inputs.state_check.x
     command = np.full(4, 1e3)
-    check.hold_load(command, x)
+    check.hold_load(command, x, np.zeros(4))
     assert (command == 1e3).all()
     check._failing = True
-    check.hold_load(command, x)
+    check.hold_load(command, x, np.zeros(4))
     assert command == pytest.approx(core.manipulator.inverse_dynamics(x, np.zeros(4), np.zeros(4)))
     check.restart()
     assert not check._failing
@@ -262,17 +262,15 @@ def test_checks_of_efforts_share_one_evaluation_of_the_model(monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(('level', 'late', 'state'), [
-    ('effort', 0.05, State.SAFE), ('valve', 0.06, State.SAFE), ('valve', 0.05, State.HOLD)])
-def test_a_late_law_does_not_swing_the_machine_up(level, late, state):
-    bench = Bench(make_machine(level, plant='second', rate=100.0), 0)
+@pytest.mark.parametrize('level', ['effort', 'valve'])
+def test_a_late_law_does_not_swing_the_machine_up(level):
+    machine = make_machine(level, plant='second', rate=100.0)
+    bench = Bench(machine, 0)
     prepare(bench, State.HOLD)
-    with bench.law_spoilt(_delayed(late, bench.period)):
-        bench.turns(8.0)
-    # valves that are 50 ms late swing within the speed of standstill, and no further
-    assert bench.core.states.state is state
-    reasons = {'swing_growing', 'not_standing', 'effort_suspect'} & bench.core.states.reasons.keys()
-    assert bool(reasons) is (state is State.SAFE)
+    with bench.law_spoilt(_delayed(0.05, bench.period)):
+        bench.turns(8.0)        # on valves it grows slowly
+    assert bench.core.states.state is State.SAFE
+    assert {'swing_growing', 'not_standing', 'effort_suspect'} & bench.core.states.reasons.keys()
     assert max(np.abs(point.xd).max() for point in bench.path) < 0.04      # it was 0.3 rad/s
 
 
