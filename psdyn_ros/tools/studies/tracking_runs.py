@@ -101,12 +101,6 @@ def oil():
     return read_hydraulics(find_config(f'{CRANE}_hydraulics.yaml'), crane().actuators)
 
 
-@lru_cache
-def wrong_oil(areas, valves, friction):
-    """The same with these factors on the areas of cylinders, the flow of valves, and the friction of seals."""
-    return mistaken(oil(), Mismatch(areas=areas, valves=valves, friction=friction))
-
-
 def mistaken(hydraulics, mismatch):
     """`Hydraulics` of cylinders, racks and axes that are wrong by a `Mismatch`."""
     share, areas = mismatch.friction, mismatch.areas
@@ -245,7 +239,7 @@ def closed_loop(core, plant, late=1, read=None):
 def believing(case):
     """The `ControlCore` of a case, made from its wrong model."""
     off = case.mismatch
-    config = configured(case.law, crane(off.inertia), wrong_oil(off.areas, off.valves, off.friction))
+    config = configured(case.law, crane(off.inertia), mistaken(oil(), off))
     if case.louder > 1.0:
         # such gains do not ship: checks of speeds would end so rough a motion before it is seen whether it dies out
         limits = replace(config.declaration.plausibility, speed_share=1.0, overspeed=2.0)
