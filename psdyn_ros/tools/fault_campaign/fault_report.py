@@ -41,9 +41,9 @@ MOTION = '''## The motion after a fault
 
 After each fault the true machine is watched on two plants: that of the package, and the second one of
 `tools/studies/second_plant/`, whose equations, integrator, friction, valves and noisy sensors are its own; at 100, 200
-and 500 Hz, at force level and on valves, in every state (in STANDBY and SAFE an operator then resets, enables and gives
-a reference). Besides the faults of the table sensors lie and laws fail (`lies.py`), once or until the end; what the
-controller makes of it counts for nothing. A trial is *missed* where
+and 500 Hz, at force level without and with the friction of seals and on valves, in every state (in STANDBY and SAFE an
+operator then resets, enables and gives a reference). Besides the faults of the table sensors lie and laws fail
+(`lies.py`), once or until the end; what the controller makes of it counts for nothing. A trial is *missed* where
 
 * an axis goes faster than 1.1 times the largest of its speed at the fault, of what it was asked for by then, and of its
   speed by then in the same trial without a fault (of a stream that stops: while it goes on); 20 mm/s or mrad/s are

@@ -8,8 +8,9 @@ import pytest
 from conftest import thorough
 
 from psdyn_ros.control import SafetyError, State
-from psdyn_ros.tools.fault_campaign.bench import PID, PLANTS, Bench, make_machine
-from psdyn_ros.tools.fault_campaign.fault_trials import prepare
+from psdyn_ros.tools.fault_campaign.bench import FRICTION, PID, PLANTS, Bench, make_machine
+from psdyn_ros.tools.fault_campaign.fault_trials import prepare, run_injection
+from psdyn_ros.tools.fault_campaign.injections import INJECTIONS
 from psdyn_ros.tools.fault_campaign.lies import cases
 from psdyn_ros.tools.fault_campaign.motion_trials import (
     EXTRA_TRAVEL,
@@ -135,3 +136,29 @@ def test_a_blind_stop_of_forces_does_not_accelerate_anew_as_in_the_states_that_a
     fault = next(one for one, state in cases('effort', 'F01: no_states') if state is RUN)
     trial = run_motion(machine, 'second', fault, RUN, 0, healthy_speeds(machine, RUN, 0))
     assert trial.good, trial.text()
+
+
+@pytest.mark.parametrize('fault', ['F01: no_states', 'F09: one_position_frozen'], ids=['ramp', 'held'])
+def test_seals_that_rub_do_not_throw_an_axis_back(fault):
+    """What overcame 4 kN of friction must not be gone in one step."""
+    trial = with_friction(fault, 500.0)
+    assert trial.good, trial.text()
+
+
+def test_velocities_that_begin_to_lie_throw_no_axis():
+    trial = with_friction('encoder: two velocities swapped', 100.0)
+    assert trial.speed < 1.3 * trial.allowed, trial.text()      # it was 19 times
+
+
+def with_friction(fault, rate):
+    """Return the `MotionTrial` of a fault in RUN at force level, on the second plant and its friction."""
+    machine = make_machine(FRICTION, plant='second', rate=rate)
+    injection = next(one for one, state in cases(FRICTION, fault) if state is RUN)
+    return run_motion(machine, 'second', injection, RUN, 0, healthy_speeds(machine, RUN, 0))
+
+
+def test_valves_that_a_lie_has_opened_at_rest_shut_on_a_ramp():
+    """The law follows an encoder that drifts; valves that shut at once would let the tilt swing on its oil."""
+    drift = next(one for one in INJECTIONS if one.name == 'an_encoder_drifts')
+    trial = run_injection(make_machine('valve'), drift, HOLD, 5)
+    assert trial.good, trial
