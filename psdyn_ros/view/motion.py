@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..model.units import BAR
+
 MAX_RATE_HZ = 50.0
 MAX_FRAMES = 15_000         # 5 min at 50 Hz; longer motions have fewer frames a second
 
@@ -108,5 +110,5 @@ def signals(manipulator, joints, reference=None, effort=None, pressures=None):
                 found.append(Signal('force' if force == 'N' else 'moment', force, names, effort[:, columns]))
     if pressures:
         found.append(Signal('pressure', 'bar', tuple(f'{name} {port}' for name in pressures for port in 'ab'),
-                            1e-5 * np.hstack(list(pressures.values()))))
+                            np.hstack(list(pressures.values())) / BAR))
     return tuple(found)

@@ -225,7 +225,7 @@ class OutputSelector:
                 check.restrain(command, check_inputs)
         self._end_stops.soften(self.gate, command, x, xd, self._inputs.state_check.at_stop)
         self._runner.run(When.COMMAND)
-        self._momentum.hold_load(command, x, self._motion.rates(x, self.rate))
+        self._momentum.hold_load(command, x, self.rate)
         return command
 
     def _held(self, x):

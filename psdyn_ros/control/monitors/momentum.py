@@ -72,10 +72,10 @@ class MomentumCheck(Check):
                         f'{change:.3g} per second more in {kernels.HORIZON_S:g} s, by its force; at most '
                         f'{allowed:.3g}'),)
 
-    def hold_load(self, command, x, rates):
+    def hold_load(self, command, x, rate):
         """Give, in place of forces that the motion contradicts, those that hold the load at x (dof,).
 
-        rates (actuators,) of the reference: seals that hold an axis up are not to throw it back.
+        rate (dof,) of the reference: what overcame friction until now stays, since seals would throw an axis back.
         """
         if self.required and self._failing:
-            command[self._rows] = (self._law.holding(x) + self._law.friction(rates))[self._rows]
+            command[self._rows] = (self._law.holding(x) + self._law.friction(rate))[self._rows]

@@ -296,6 +296,8 @@ def largest_change(s, unknown):
     for i in range(count):
         found[ALLOWED, i] += HORIZON_S * abs(s.right[i, 0])
     for j in range(count):          # friction of one axis moves those that are coupled with it
+        if s.friction[j] == 0.0:
+            continue
         for i in range(count):
             s.right[i, 0] = s.friction[j] if i == j else 0.0
         solve_negative(s.system, s.right)

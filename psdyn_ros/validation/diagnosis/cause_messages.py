@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...model.units import BAR
+
 REACH = 5.0                 # m from its link within which a payload is believed
 MAX_SHIFT = 1.0             # m of a centre of mass that is believed
 MAX_TILT = math.radians(30.0)
@@ -221,7 +223,7 @@ def _area(actuator, value, error, port):
 def _pressure(kind, actuator, value, error, cylinder, most):
     """most: Pa or Pa/s, by which a sensor at no more than the pressure of the supply can be off."""
     what, per = ('an offset', '') if kind == 'sensor_offset' else ('a drift', '/s')
-    ports = ' or '.join(f'{shown(1e-5 * value / area, 1e-5 * error / abs(area))} bar{per} of port {port}'
+    ports = ' or '.join(f'{shown(value / (BAR * area), error / (BAR * abs(area)))} bar{per} of port {port}'
                         for port, area in (('A', cylinder.area_a), ('B', -cylinder.area_b)) if abs(value / area) < most)
     return Wording(value / cylinder.area_a, error / cylinder.area_a, 'Pa' + per,
                    f"{what} of one of the pressure sensors of '{actuator}', {ports},", bool(ports))
