@@ -201,9 +201,11 @@ class EffortCheck(Check):
         # at rest a law that is late would swing up to that speed, and beyond
         rests = t - self._moved > SETTLING_S
         self._range.limits[2] = self._standstill * (RESTING if rests else 1.0)
-        rates = xd if rests else self._middle_rate(t, x, xd, desired[1])
-        if rests:
+        if rests or not self._forces.all():
+            rates = xd
             self._path.clear()
+        else:
+            rates = self._middle_rate(t, x, xd, desired[1])
         integrals = (1.0 if rests else effort_range.STRONGER) * law.integral_gains * self._integrate(t, x)
         self._unclip(command)
         worst, off = effort_range.restrain_efforts(
@@ -219,7 +221,8 @@ class EffortCheck(Check):
         """Return the rates (dof,) whose errors explain a command in motion: in the middle of measured and desired ones,
         and those of the positions.
 
-        A velocity that lies asks for a force at once, before it is found out.
+        A velocity that lies asks for a force at once, before it is found out, and where all axes are at force level that
+        throws the lightest of them.
         """
         path = self._path
         if not path or t > path[-1][0]:
