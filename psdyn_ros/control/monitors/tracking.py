@@ -221,8 +221,7 @@ class EffortCheck(Check):
         """Return the rates (dof,) whose errors explain a command in motion: in the middle of measured and desired ones,
         and those of the positions.
 
-        A velocity that lies asks for a force at once, before it is found out, and where all axes are at force level that
-        throws the lightest of them.
+        A velocity that lies asks for a force before it is found out, which throws the lightest of coupled axes.
         """
         path = self._path
         if not path or t > path[-1][0]:
