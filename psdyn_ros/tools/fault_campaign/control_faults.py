@@ -13,8 +13,7 @@ from .injection import ALL, DEGRADED, HOLD, RUN, UNDER_LAW, After, during, injec
 RISE = 0.15                 # s in which streamed points get to their velocity
 STREAMED, SOUND_STREAM = 0.3, 1.5       # s of a stream that stops, and of one that goes on
 COASTING = 0.005            # m or rad that a machine may still go which is at its safe output for a tenth of a second
-GIVEN = {'effort': 0.0}      # of what moves the machine, by a law that is clipped; less stops seals and oil
-LEAST_GIVEN = 0.6
+GIVEN = 0.6                 # of what moves a machine with friction or oil, by a law that is clipped
 
 
 # mechanism and actuators
@@ -91,7 +90,7 @@ def _clipped_while_the_error_grows(bench):
     def clipped(command):
         bench.law.saturations += 1
         holding = bench.law.holding(bench.plant.x)
-        return holding + GIVEN.get(bench.machine.kind, LEAST_GIVEN) * (command - holding)
+        return holding + (GIVEN if bench.machine.hydraulics else 0.0) * (command - holding)
     with bench.unrestrained():      # the integral of a law that is not clipped by itself is another fault
         yield from during(_law(bench, clipped))
 

@@ -103,17 +103,17 @@ def oil():
 
 def mistaken(hydraulics, mismatch):
     """`Hydraulics` of cylinders, racks and axes that are wrong by a `Mismatch`."""
-    share, areas = mismatch.friction, mismatch.areas
+    drives, axes, areas, share = {}, {}, mismatch.areas, mismatch.friction
 
-    def rubbing(one, **other):
-        seals = one.friction
-        return replace(one, friction=seals and replace(seals, coulomb=share * seals.coulomb,
-                                                       viscous=share * seals.viscous), **other)
+    def scaled(friction):
+        return friction and replace(friction, coulomb=share * friction.coulomb, viscous=share * friction.viscous)
 
-    drives = {name: rubbing(one, bore=areas**0.5 * one.bore, rod=areas**0.5 * one.rod, valve=replace(
-        one.valve, nominal_flow=tuple(mismatch.valves * flow for flow in one.valve.nominal_flow)))
-        for name, one in hydraulics.cylinders.items()}
-    axes = {name: rubbing(one) for name, one in hydraulics.axes.items()}
+    for name, one in hydraulics.cylinders.items():
+        flows = tuple(mismatch.valves * flow for flow in one.valve.nominal_flow)
+        drives[name] = replace(one, bore=areas**0.5 * one.bore, rod=areas**0.5 * one.rod,
+                               friction=scaled(one.friction), valve=replace(one.valve, nominal_flow=flows))
+    for name, one in hydraulics.axes.items():
+        axes[name] = replace(one, friction=scaled(one.friction))
     return replace(hydraulics, cylinders=drives, axes=axes)
 
 

@@ -132,28 +132,26 @@ def test_a_ramp_opens_no_valve_farther_than_it_was():
 
 
 def test_a_blind_stop_of_forces_does_not_accelerate_anew_as_in_the_states_that_are_missing():
-    machine = make_machine('effort', plant='second', rate=RATE)
-    fault = next(one for one, state in cases('effort', 'F01: no_states') if state is RUN)
-    trial = run_motion(machine, 'second', fault, RUN, 0, healthy_speeds(machine, RUN, 0))
+    trial = of_forces('effort', 'F01: no_states', RATE)
     assert trial.good, trial.text()
 
 
 @pytest.mark.parametrize('fault', ['F01: no_states', 'F09: one_position_frozen'], ids=['ramp', 'held'])
-def test_seals_that_rub_do_not_throw_an_axis_back(fault):
+def test_friction_does_not_throw_an_axis_back(fault):
     """What overcame 4 kN of friction must not be gone in one step."""
-    trial = with_friction(fault, 500.0)
+    trial = of_forces(FRICTION, fault, 500.0)
     assert trial.good, trial.text()
 
 
 def test_velocities_that_begin_to_lie_throw_no_axis():
-    trial = with_friction('encoder: two velocities swapped', 100.0)
+    trial = of_forces(FRICTION, 'encoder: two velocities swapped', 100.0)
     assert trial.speed < 1.3 * trial.allowed, trial.text()      # it was 19 times
 
 
-def with_friction(fault, rate):
-    """Return the `MotionTrial` of a fault in RUN at force level, on the second plant and its friction."""
-    machine = make_machine(FRICTION, plant='second', rate=rate)
-    injection = next(one for one, state in cases(FRICTION, fault) if state is RUN)
+def of_forces(kind, fault, rate):
+    """Return the `MotionTrial` of a fault in RUN at force level, on the second plant."""
+    machine = make_machine(kind, plant='second', rate=rate)
+    injection = next(one for one, state in cases(kind, fault) if state is RUN)
     return run_motion(machine, 'second', injection, RUN, 0, healthy_speeds(machine, RUN, 0))
 
 

@@ -38,8 +38,8 @@ class SecondPlant:
     """A machine of cylinder triangles and serial joints on valves, or on efforts without hydraulics.
 
     urdf        path or text
-    hydraulics  path, text or `Hydraulics`; None: commands are efforts [N, N m] of all actuators, without friction and
-                valves
+    hydraulics  path, text or `Hydraulics`; commands to its axes are efforts [N, N m] of actuators with friction; None:
+                efforts of all actuators, without friction
     actuators   names in the order of commands and of x; None: those commanded in the URDF
     position    {actuator: m or rad} to start at rest; those left out at the initial values of the URDF
     sensors     `Sensors`
