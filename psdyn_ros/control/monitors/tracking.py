@@ -2,8 +2,6 @@
 streamed points keep coming?
 """
 
-from collections import deque
-
 import numpy as np
 
 from ...kernels.control import effort_range, plausibility
@@ -32,19 +30,12 @@ CLIPPED = 200_000_000   # ns at a limit, while the error grows, until it is a fa
 GROWTH = 0.05           # of the tracking tolerance, by which the error has to grow meanwhile
 
 AWAY = 0.25             # of the declared acceleration, that an effort may give away from the reference
-RESTING = 0.5           # of the speed of standstill, that an axis may be given while the reference rests
-SETTLING_S = 0.5        # from which on it does
 LEAD = 0.03             # s that laws look ahead
 WINDOW = 0.025          # s of errors and accelerations, within which noise and filters may shift them
 WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
-RATE_S = 0.02           # s, over which positions tell a rate
-GROSS = 4.0             # times `AWAY`, which count as so many times that
-STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
 BRAKING = 0.95          # of the largest efforts, that may be used up when a stop begins
 GENTLEST = 0.3          # of the declared deceleration, in a stop without a fault
 REPEATED = 3            # commands in a row, of different states, that are the one before
-FORGET_S = 30.0         # in which errors are forgotten that an integral may have gathered
-LONGEST_STEP = 0.1      # s between two states
 
 
 class TrackingCheck(Check):
@@ -167,11 +158,12 @@ class EffortCheck(Check):
             return
         self._law, self._names, self._period, self._forces = law, config.machine.actuators, config.period, forces
         rows, room = np.argsort(~forces, kind='stable'), max(round(WINDOW / config.period), 2) + 1
-        self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room)
+        positions = 2 * max(round(effort_range.RATE_S / config.period), 1) + 1     # where states come twice as often
+        self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room, positions)
         self._range = effort_range.EffortRange(*views(self._buffer, effort_range.TYPES))
         declared = config.declaration
-        self._standstill = np.array(declared.standstill_speed)
-        self._range.limits[:] = AWAY * np.array(declared.acceleration), declared.command_limit, self._standstill
+        self._range.standstill[:] = declared.standstill_speed
+        self._range.limits[:2] = AWAY * np.array(declared.acceleration), declared.command_limit
         self._range.area[:] = law.area
         self.restart()
 
@@ -179,67 +171,20 @@ class EffortCheck(Check):
         """As `Check.restart`."""
         if not self.required:
             return
-        self._range.count[0] = 0
-        self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
-        self._time = None                           # s of the last state: one that is repeated is no further evidence
-        self._sum = np.zeros(len(self._standstill))
-        self._moved = None                          # s at which the reference moved last
+        self._range.count[0], self._range.memory[:], self._range.sum[:] = 0, 0.0, 0.0
+        self._range.memory[effort_range.TIME] = np.nan
+        self._worst = -1            # axis at force level that is furthest out of range
         self._saturated = self._law.saturations.tolist()    # how often the law clipped each effort, until that state
-        self._path = deque()                        # (s, positions (dof,)) of the last `RATE_S`
-        self._errors = None                         # (dof,) m or rad when the stop began; None: there is no stop
 
     def restrain(self, command, inputs):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
-        law, t, (x, xd), desired = self._law, inputs.time, inputs.estimated, self._law.desired
-        if inputs.state is State.STOPPING:
-            desired = self._believable(desired, x)
-        else:
-            self._errors = None
-        self._range.ahead[:] = law.reference.ahead(t + LEAD)[2]
-        if self._moved is None or law.desired[1].any():
-            self._moved = t
-        # at rest a law that is late would swing up to that speed, and beyond
-        rests = t - self._moved > SETTLING_S
-        self._range.limits[2] = self._standstill * (RESTING if rests else 1.0)
-        if rests or not self._forces.all():
-            rates = xd
-            self._path.clear()
-        else:
-            rates = self._middle_rate(t, x, xd, desired[1])
-        integrals = (1.0 if rests else effort_range.STRONGER) * law.integral_gains * self._integrate(t, x)
+        law, t, (x, xd) = self._law, inputs.time, inputs.estimated
         self._unclip(command)
-        worst, off = effort_range.restrain_efforts(
-            self._buffer, law.effort_model(x, xd), law.effort_gains, law.feedforward_scale,
-            np.array((x, rates)), desired, np.array((law.unknown_accelerations, integrals)), command)
-        if worst < 0 or off <= 0.0:
-            self._wrong = 0.0
-        elif t != self._time:
-            self._wrong += self._period * min(off, GROSS)
-        self._worst, self._time = worst, t
-
-    def _middle_rate(self, t, x, xd, desired):
-        """Return the rates (dof,) whose errors explain a command in motion: in the middle of measured and desired ones,
-        and those of the positions.
-
-        A velocity that lies asks for a force before it is found out, which throws the lightest of coupled axes.
-        """
-        path = self._path
-        if not path or t > path[-1][0]:
-            path.append((t, x.copy()))
-        while len(path) > 2 and t - path[1][0] >= RATE_S:
-            path.popleft()
-        (before, start), (now, end) = path[0], path[-1]
-        moved = (end - start) / (now - before) if now > before else xd
-        return np.maximum(np.minimum(xd, moved), np.minimum(np.maximum(xd, moved), desired))
-
-    def _integrate(self, t, x):
-        """Return the integrals (dof,) [m s, rad s] of the errors until t, forgotten over `FORGET_S`.
-
-        They are not those of the law, which may be wrong.
-        """
-        dt = 0.0 if self._time is None else min(max(t - self._time, 0.0), LONGEST_STEP)
-        self._sum += dt * (self._law.desired[0] - x - self._sum / FORGET_S)
-        return self._sum
+        motion = effort_range.Motion(t, self._period, x, xd, law.desired, law.reference.ahead(t + LEAD)[2],
+                                     law.unknown_accelerations, inputs.state is State.STOPPING)
+        self._worst = effort_range.restrain_law(
+            self._buffer, law.effort_model(x, xd), law.effort_gains, law.integral_gains, law.feedforward_scale, motion,
+            command)
 
     def _unclip(self, command):
         """Put into a command (actuators,) what the law asked for where it has clipped an effort at its limit.
@@ -253,16 +198,6 @@ class EffortCheck(Check):
                       & (asked * np.sign(command) > np.abs(command)))
             command[beyond] = asked[beyond]
         self._saturated = saturated
-
-    def _believable(self, desired, x):
-        """Return the reference (3, dof) of a stop with the errors that count at x (dof,)."""
-        errors = desired[0] - x
-        if self._errors is None:
-            self._errors = errors
-        most = np.abs(self._errors) + STOP_ERROR
-        counting = desired.copy()
-        counting[0] = x + np.clip(errors, -most, most)
-        return counting
 
     def braking_share(self, deceleration):
         """Return the share of a deceleration (dof,) at which the efforts stay below their limits in a stop from the
@@ -279,7 +214,7 @@ class EffortCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        if self._wrong < WRONG_EFFORTS:
+        if self._range.memory[effort_range.WRONG_S] < WRONG_EFFORTS:
             return ()
         given, asked, low, high = self._range.found[:, self._worst]
         return (Finding('effort_suspect', f'{self._names[self._range.rows[self._worst]]} is given {given:.4g}, which '

@@ -20,7 +20,15 @@ from .error_range import STRONGER, set_bounds
 
 ROUNDING = 1e-6         # of the limit
 DEMANDED = 0.25         # of the feedback by the gains, that a law has to give towards its reference
+RESTING = 0.5           # of the speed of standstill, that an axis may be given while the reference rests
+SETTLING_S = 0.5        # from which on it does
+RATE_S = 0.02           # s, over which positions tell a rate
+GROSS = 4.0             # times what may be given away, which count as so many times that
+STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
+FORGET_S = 30.0         # in which errors are forgotten that an integral may have gathered
+LONGEST_STEP = 0.1      # s between two states
 GIVEN, ASKED, LOW, HIGH = range(4)      # rows of `found`
+TIME, RESTED_S, WRONG_S, STOPPING, STATES = range(5)    # of the memory
 
 
 class EffortModel(NamedTuple):
@@ -75,6 +83,7 @@ class EffortRange(NamedTuple):
     rows: np.ndarray        # (n,) axes at force level, then the others
     limits: np.ndarray      # (3, n) accelerations given away from the reference; largest commands; speeds off the
                             # reference at which nothing more is given away
+    standstill: np.ndarray  # (n,) those speeds in motion
     area: np.ndarray        # (n,) m^2 of the piston where pressure is commanded, else 1
     recent: np.ndarray      # (N, 4, n) accelerations, see `set_bounds`
     count: np.ndarray       # (1,)
@@ -88,29 +97,144 @@ class EffortRange(NamedTuple):
     system: np.ndarray      # (k, k) scratch: factors of the inertia
     coupling: np.ndarray    # (k, n - k) scratch
     right: np.ndarray       # (k, 1) scratch: right-hand side
+    memory: np.ndarray      # (5,) s of the last state; for which the reference rests; for which the command is out of
+                            # its range; whether it is a stop; count of the positions in `path`
+    sum: np.ndarray         # (n,) m s, rad s: integrals of the errors
+    errors: np.ndarray      # (n,) m, rad when the stop began
+    path: np.ndarray        # (N, 1 + n) s and positions of the last `RATE_S`, the oldest first
+    measured: np.ndarray    # (2, n) scratch: as of `restrain_efforts`
+    desired: np.ndarray     # (3, n) scratch: the same
+    others: np.ndarray      # (2, n) scratch: the same
 
 
 # types of the fields of `EffortRange`
-TYPES = INT, *(FLOAT,) * 3, INT, *(FLOAT,) * 8
+TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 15
 
 
-def make_effort_range(rows, count, room):
-    """Return the buffer of `EffortRange` over `room` cycles: of rows (n,) the first `count` are at force level."""
+def make_effort_range(rows, count, room, positions=3):
+    """Return the buffer of `EffortRange` over `room` cycles: of rows (n,) the first `count` are at force level.
+
+    positions  of the path at most
+    """
     n, k = len(rows), count
     return pack(EffortRange(
-        rows=np.array(rows, INT), limits=np.zeros((3, n)), area=np.ones(n), recent=np.zeros((room, 4, n)),
-        count=np.zeros(1, INT), efforts=np.zeros(k), ahead=np.zeros(n), away=np.zeros(n), bounds=np.zeros((2, n)),
-        found=np.zeros((4, k)), system=np.zeros((k, k)), coupling=np.zeros((k, n - k)), right=np.zeros((k, 1))))
+        rows=np.array(rows, INT), limits=np.zeros((3, n)), standstill=np.zeros(n), area=np.ones(n),
+        recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), efforts=np.zeros(k), ahead=np.zeros(n),
+        away=np.zeros(n), bounds=np.zeros((2, n)), found=np.zeros((4, k)), system=np.zeros((k, k)),
+        coupling=np.zeros((k, n - k)), right=np.zeros((k, 1)), memory=np.zeros(5), sum=np.zeros(n),
+        errors=np.zeros(n), path=np.zeros((positions, 1 + n)), measured=np.zeros((2, n)),
+        desired=np.zeros((3, n)), others=np.zeros((2, n))))
 
 
 @kernel
 def bind_effort_range(buffer):
     """Return the `EffortRange` of a buffer."""
     return EffortRange(
-        records(buffer, 0, INT)[0], matrix(buffer, 1)[0], records(buffer, 2, FLOAT)[0], stack(buffer, 3)[0],
-        records(buffer, 4, INT)[0], records(buffer, 5, FLOAT)[0], records(buffer, 6, FLOAT)[0],
-        records(buffer, 7, FLOAT)[0], matrix(buffer, 8)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0],
-        matrix(buffer, 11)[0], matrix(buffer, 12)[0])
+        records(buffer, 0, INT)[0], matrix(buffer, 1)[0], records(buffer, 2, FLOAT)[0], records(buffer, 3, FLOAT)[0],
+        stack(buffer, 4)[0], records(buffer, 5, INT)[0], records(buffer, 6, FLOAT)[0], records(buffer, 7, FLOAT)[0],
+        records(buffer, 8, FLOAT)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0], matrix(buffer, 11)[0],
+        matrix(buffer, 12)[0], matrix(buffer, 13)[0], records(buffer, 14, FLOAT)[0], records(buffer, 15, FLOAT)[0],
+        records(buffer, 16, FLOAT)[0], matrix(buffer, 17)[0], matrix(buffer, 18)[0], matrix(buffer, 19)[0],
+        matrix(buffer, 20)[0])
+
+
+class Motion(NamedTuple):
+    """A measured state of n axes under a law."""
+
+    time: float             # s
+    period: float           # s of the controller
+    x: np.ndarray           # (n,) measured
+    xd: np.ndarray          # (n,) measured
+    desired: np.ndarray     # (3, n) reference
+    ahead: np.ndarray       # (n,) acceleration of the reference at the time at which the law looks ahead
+    unknown: np.ndarray     # (n,) accelerations that may come from a motion that is not measured
+    stopping: bool          # whether it is a stop
+
+
+@entry
+def restrain_law(buffer, model, gains, integral_gains, scale, motion, command):
+    """As `restrain_efforts`, of a command at a measured state, after those before; return the axis.
+
+    integral_gains   (n,) accelerations of the law for an integral of errors
+    motion           `Motion`
+    The memory of `buffer` counts for how long the command is out of its range.
+    """
+    check, t, n = bind_effort_range(buffer), motion.time, command.shape[0]
+    memory, fresh = check.memory, t != check.memory[TIME]
+    dt = min(max(t - memory[TIME], 0.0), LONGEST_STEP) if memory[TIME] == memory[TIME] else 0.0
+    rests = True
+    for i in range(n):
+        for row in range(3):
+            check.desired[row, i] = motion.desired[row, i]
+        check.measured[0, i], check.measured[1, i] = motion.x[i], motion.xd[i]
+        check.sum[i] += dt * (check.desired[0, i] - motion.x[i] - check.sum[i] / FORGET_S)
+        rests = rests and check.desired[1, i] == 0.0
+    memory[RESTED_S] = memory[RESTED_S] + dt if rests else 0.0
+    rests = memory[RESTED_S] > SETTLING_S
+    for i in range(n):
+        # at rest a law that is late would swing up to that speed, and beyond
+        check.limits[2, i] = check.standstill[i] * (RESTING if rests else 1.0)
+        check.ahead[i], check.others[0, i] = motion.ahead[i], motion.unknown[i]
+        check.others[1, i] = (1.0 if rests else STRONGER) * integral_gains[i] * check.sum[i]
+    limit_errors(check, motion.stopping)
+    if rests or check.efforts.shape[0] < n:
+        memory[STATES] = 0.0
+    else:
+        take_middle_rates(check, t)
+    worst, off = restrain_efforts(buffer, model, gains, scale, check.measured, check.desired, check.others, command)
+    if worst < 0 or off <= 0.0:
+        memory[WRONG_S] = 0.0
+    elif fresh:
+        memory[WRONG_S] += motion.period * min(off, GROSS)      # a repeated state is no further evidence
+    memory[TIME] = t
+    return worst
+
+
+@kernel
+def limit_errors(check, stopping):
+    """Let the errors of positions count in a stop only as far as they were there when it began."""
+    for i in range(check.sum.shape[0]):
+        error = check.desired[0, i] - check.measured[0, i]
+        if check.memory[STOPPING] == 0.0:
+            check.errors[i] = error
+        if stopping:
+            most = abs(check.errors[i]) + STOP_ERROR
+            check.desired[0, i] = check.measured[0, i] + min(max(error, -most), most)
+    check.memory[STOPPING] = 1.0 if stopping else 0.0
+
+
+@kernel
+def take_middle_rates(check, t):
+    """Let the middle of measured and desired rates, and those of the positions, be the measured ones.
+
+    A velocity that lies asks for a force before it is found out, which throws the lightest of coupled axes.
+    """
+    path, measured, n = check.path, check.measured, check.sum.shape[0]
+    count = int(check.memory[STATES])
+    if count == 0 or t > path[count - 1, 0]:
+        if count == path.shape[0]:
+            count = without_oldest(path, count)
+        path[count, 0] = t
+        for i in range(n):
+            path[count, 1 + i] = measured[0, i]
+        count += 1
+    while count > 2 and t - path[1, 0] >= RATE_S:
+        count = without_oldest(path, count)
+    check.memory[STATES] = count
+    took = path[count - 1, 0] - path[0, 0]
+    for i in range(n):
+        rate = measured[1, i]
+        moved = (path[count - 1, 1 + i] - path[0, 1 + i]) / took if took > 0.0 else rate
+        measured[1, i] = max(min(rate, moved), min(max(rate, moved), check.desired[1, i]))
+
+
+@kernel
+def without_oldest(path, count):
+    """Take the first of `count` rows out of a path; return how many are left."""
+    for row in range(1, count):
+        for column in range(path.shape[1]):
+            path[row - 1, column] = path[row, column]
+    return count - 1
 
 
 @entry
