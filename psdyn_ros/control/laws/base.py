@@ -255,6 +255,12 @@ class ControlLaw:
         return self._rest
 
     @property
+    def corrections(self):
+        """(2, dof) accelerations that the last update asked for, of axes at force level: for errors of positions, and
+        for their integrals."""
+        return np.zeros((2, self.manipulator.dof))
+
+    @property
     def asked_commands(self):
         """Commands (actuators,) of the last update before they were clipped, in the unit of each interface."""
         return self.predicted_efforts / self.area

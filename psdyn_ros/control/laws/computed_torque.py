@@ -201,6 +201,12 @@ class ComputedTorque(ForceLaw):
         """As `ControlLaw.integral_gains`."""
         return self._law.gains[2]
 
+    @property
+    def corrections(self):
+        """As `ControlLaw.corrections`."""
+        law = self._law
+        return np.array((law.gains[0] * law.error, law.gains[2] * law.state[0])) * self.model_feedback
+
 
 class PdGravity(ForceLaw):
     """PD feedback scaled by the diagonal of the mass matrix, plus gravity, both frozen at the first position."""

@@ -163,6 +163,15 @@ class ValveLaw(ControlLaw):
         return self._law['integral']
 
     @property
+    def corrections(self):
+        """As `ControlLaw.corrections`."""
+        law = self._law
+        if not self.model_feedback:
+            return super().corrections
+        forces = np.isin(self.interfaces, (EFFORT, PRESSURE))
+        return np.array((law['stiffness'] * law['error'], law['integral'] * law['sum'])) * forces
+
+    @property
     def asked_commands(self):
         """As `ControlLaw.asked_commands`."""
         return self._law['wish'].copy()

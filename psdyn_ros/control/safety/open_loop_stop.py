@@ -2,13 +2,17 @@
 
 A force that is merely ramped to what holds the load leaves a machine its speed. So efforts and pressures are those that
 the model expects of the reference while it is slowed down from where it was, and not from what was measured. What
-overcame friction fades: it slows the machine down too, and seals that are let go at once would throw it back.
+overcame friction fades: it slows the machine down too, and seals that are let go at once would throw it back; slowly at
+first, since a light axis that its seals hold at once gives its momentum to the others. What errors asked for fades
+likewise; what their integrals have gathered goes on carrying what the model does not know of.
 """
 
 import numpy as np
 
 from ...model.parameters.safety import EFFORT, PRESSURE
 from .output_ramp import EASE, OutputRamp
+
+FADING = 3          # power of the time with which what fades gets less
 
 
 class OpenLoopStop:
@@ -24,14 +28,14 @@ class OpenLoopStop:
         self._forces = np.array([interface in (EFFORT, PRESSURE) for interface in declaration.interfaces])
         self._braking = bool(self._forces.any())
         self._began = self._time = 0
-        self._friction = np.zeros(len(self._forces))    # commands that overcame it at the beginning
+        self._friction = self._corrections = None       # at the beginning, of the law
 
     def start(self, command, velocity, target, clock, t, elapsed=0):
         """Begin at `clock` (ns), which is t (s) of the reference; the rest as `OutputRamp.start`."""
         self._ramp.start(command, velocity, target, clock, elapsed)
         self._began, self._time = clock, t
         if self._braking:
-            self._friction = self._law.friction(velocity)
+            self._friction, self._corrections = self._law.friction(velocity), self._law.corrections
             # of forces: no oil swings on them
             self._law.reference.stop(t, self._deceleration, halves=False)
 
@@ -39,8 +43,10 @@ class OpenLoopStop:
         """Return the commands (actuators,) at `clock`; raises what the model does."""
         command = self._ramp.at(clock)
         if self._braking:
-            left = max(1.0 - 1e-9 * (clock - self._began) / EASE, 0.0)
-            braking = self._law.carrying(*self._law.reference.sample(self._seconds(clock))) + left * self._friction
+            left = 1.0 - min(1e-9 * (clock - self._began) / EASE, 1.0)**FADING
+            x, xd, xdd = self._law.reference.sample(self._seconds(clock))
+            of_errors, of_integrals = self._corrections
+            braking = self._law.carrying(x, xd, xdd + of_integrals + left * of_errors) + left * self._friction
             command[self._forces] = braking[self._forces]
         return command
 

@@ -270,12 +270,16 @@ def false_stops(machine, seed, seconds):
     return found
 
 
+def with_wrong_model(machine, off):
+    """Return a `Machine` whose law is wrong by a `Mismatch`; its plant is the same."""
+    return machine._replace(whole=crane(off.inertia),
+                            hydraulics=machine.hydraulics and mistaken(machine.hydraulics, off))
+
+
 def sound_runs(minutes, seeds, plants, rates, levels, corners):
     """Yield (where, [reason] of false stops) of so many minutes each; corners: `Mismatch` of the model of the law."""
     for plant, level, rate, off, seed in product(plants, levels, rates, corners, seeds):
-        machine = _machine(level, plant=plant, rate=rate)
-        oil = machine.hydraulics and mistaken(machine.hydraulics, off)
-        machine = machine._replace(whole=crane(off.inertia), hydraulics=oil)
+        machine = with_wrong_model(_machine(level, plant=plant, rate=rate), off)
         yield f'{plant}, {level}, {rate:g} Hz, {off}, seed {seed}', false_stops(machine, seed, 60.0 * minutes)
 
 

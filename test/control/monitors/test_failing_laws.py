@@ -19,8 +19,9 @@ from psdyn_ros.tools.fault_campaign.motion_trials import (
     healthy_speeds,
     run_motion,
     sound_runs,
+    with_wrong_model,
 )
-from psdyn_ros.tools.studies.tracking_runs import CORNERS, EXACT
+from psdyn_ros.tools.studies.tracking_runs import CORNERS, EXACT, Mismatch
 
 RATE = 200.0    # Hz
 RUN, HOLD, STOPPING = State.RUN, State.HOLD, State.STOPPING
@@ -136,6 +137,15 @@ def test_a_blind_stop_of_forces_does_not_accelerate_anew_as_in_the_states_that_a
     assert trial.good, trial.text()
 
 
+@pytest.mark.parametrize(('kind', 'rate', 'off'), [
+    (FRICTION, 200.0, EXACT), (FRICTION, 100.0, Mismatch(friction=1.1)), (FRICTION, 200.0, Mismatch(inertia=1.1)),
+    ('effort', 200.0, Mismatch(inertia=0.9))], ids=['exact', 'friction', 'inertia', 'unknown load'])
+def test_a_blind_stop_of_forces_keeps_what_the_law_had_learnt(kind, rate, off):
+    """Seals that hold a light axis at once give its momentum to the others; integrals carry what is not modelled."""
+    trial = of_forces(kind, 'F01: no_states', rate, off)
+    assert trial.good, trial.text()
+
+
 @pytest.mark.parametrize('fault', ['F01: no_states', 'F09: one_position_frozen'], ids=['ramp', 'held'])
 def test_friction_does_not_throw_an_axis_back(fault):
     """What overcame 4 kN of friction must not be gone in one step."""
@@ -148,9 +158,9 @@ def test_velocities_that_begin_to_lie_throw_no_axis():
     assert trial.speed < 1.3 * trial.allowed, trial.text()      # it was 19 times
 
 
-def of_forces(kind, fault, rate):
-    """Return the `MotionTrial` of a fault in RUN at force level, on the second plant."""
-    machine = make_machine(kind, plant='second', rate=rate)
+def of_forces(kind, fault, rate, off=EXACT):
+    """Return the `MotionTrial` of a fault in RUN at force level, on the second plant; off: `Mismatch` of the model."""
+    machine = with_wrong_model(make_machine(kind, plant='second', rate=rate), off)
     injection = next(one for one, state in cases(kind, fault) if state is RUN)
     return run_motion(machine, 'second', injection, RUN, 0, healthy_speeds(machine, RUN, 0))
 
