@@ -180,7 +180,7 @@ def restrain_law(buffer, model, gains, integral_gains, scale, motion, command):
     if rests or check.efforts.shape[0] < n:
         memory[STATES] = 0.0
     else:
-        take_middle_rates(check, t)
+        set_middle_rates(check, t)
     worst, off = restrain_efforts(buffer, model, gains, scale, check.measured, check.desired, check.others, command)
     if worst < 0 or off <= 0.0:
         memory[WRONG_S] = 0.0
@@ -204,7 +204,7 @@ def limit_errors(check, stopping):
 
 
 @kernel
-def take_middle_rates(check, t):
+def set_middle_rates(check, t):
     """Let the middle of measured and desired rates, and those of the positions, be the measured ones.
 
     A velocity that lies asks for a force before it is found out, which throws the lightest of coupled axes.
