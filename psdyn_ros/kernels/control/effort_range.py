@@ -17,6 +17,7 @@ from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 from .actuation import INT
 from .error_range import STRONGER, set_bounds
+from .plausibility import median
 
 ROUNDING = 1e-6         # of the limit
 DEMANDED = 0.25         # of the feedback by the gains, that a law has to give towards its reference
@@ -99,7 +100,7 @@ class EffortRange(NamedTuple):
     right: np.ndarray       # (k, 1) scratch: right-hand side
     memory: np.ndarray      # (5,) s of the last state; for which the reference rests; for which the command is out of
                             # its range; whether it is a stop; count of the positions in `path`
-    sum: np.ndarray         # (n,) m s, rad s: integrals of the errors
+    sum: np.ndarray         # (n,) m s, rad s: integrals of the errors, not those of the law, which may be wrong
     errors: np.ndarray      # (n,) m, rad when the stop began
     path: np.ndarray        # (N, 1 + n) s and positions of the last `RATE_S`, the oldest first
     measured: np.ndarray    # (2, n) scratch: as of `restrain_efforts`
@@ -225,7 +226,7 @@ def set_middle_rates(check, t):
     for i in range(n):
         rate = measured[1, i]
         moved = (path[count - 1, 1 + i] - path[0, 1 + i]) / took if took > 0.0 else rate
-        measured[1, i] = max(min(rate, moved), min(max(rate, moved), check.desired[1, i]))
+        measured[1, i] = median(rate, moved, check.desired[1, i])
 
 
 @kernel

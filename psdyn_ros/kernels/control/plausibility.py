@@ -340,6 +340,12 @@ def worst_share(tolerance, counts, x, x_ref):
 
 
 @kernel
+def median(a, b, c):
+    """Return the one in the middle."""
+    return max(min(a, b), min(max(a, b), c))
+
+
+@kernel
 def largest(values, limits):
     """Return (row of the largest |value| / limit, that share) of values (n,)."""
     row, most = 0, -1.0

@@ -13,7 +13,7 @@ from ..runtime.buffer import FLOAT, matrix, pack, records
 from ..runtime.compiler import entry, kernel
 from .actuation import INT
 from .effort_range import bind_effort_model
-from .plausibility import largest
+from .plausibility import largest, median
 
 SOUND, TOO_FAST, APART, NOT_STANDING = range(4)
 FAST_STATES, APART_STATES, RESTED_S = range(3)      # of the memory
@@ -273,12 +273,6 @@ def compare_momentum(s, m, dt, stands):
         s.memory[COMPARED_S] = HORIZON_S if stands else ONE_SPEED_S
     else:
         s.memory[COMPARED_S] += dt
-
-
-@kernel
-def median(a, b, c):
-    """Return the one in the middle."""
-    return max(min(a, b), min(max(a, b), c))
 
 
 @kernel
