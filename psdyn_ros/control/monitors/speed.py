@@ -9,6 +9,8 @@ from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Findi
 
 AT_REST = 1.5               # times the speed of standstill that the machine may have at rest, as where static friction
                             # lets go
+SWINGING = 3.5              # times the speed of standstill by which it may swing in motion, or
+SWING_SHARE = 0.1           # this share of its rated speed: static friction that lets go swings
 STANDS = 0.125              # share of the rated speed that a stop may add, and ends with
 STANDS_BY_FORCE = 0.03      # the same where forces are given that look at nothing measured: what adds speed goes on
 REACTION = 0.1              # s until a stop slows down
@@ -70,32 +72,47 @@ class SpeedCheck(Check):
 
 
 class SwingCheck(Check):
-    """Stops a machine that swings more than it did when its reference came to rest, as under a law that is late."""
+    """Stops a machine that swings ever more, as under a law that is late.
 
-    rows = (Row('F41', 'swing_growing', STOP_OPEN_LOOP, 'while its reference rests, faster than in its first half '
-                'second, and than 1.5 times the speed of standstill', RAMPED, 4, 0.05, event=True),)
+    While the reference rests that is more than when it came to rest; while it moves, ever faster about its speed. Under
+    a wrong model a machine is too fast and too slow in turn, too, as its reference is accelerated and braked, but each
+    takes longer.
+    """
+
+    rows = (
+        Row('F41', 'swing_growing', STOP_OPEN_LOOP, 'while its reference rests, faster than in its first half second, '
+            'and than 1.5 times the speed of standstill', RAMPED, 4, 0.05, event=True),
+        Row('F41', 'swing_in_motion', SAFE_OPEN_LOOP, 'swings about the speed of its reference, to either side twice as '
+            'fast as a period before, and by a tenth of the rated speed', AT_ONCE, 4, event=True),
+    )
     when = When.STATE
 
     def __init__(self, config, law):
-        self._names = config.machine.actuators
-        self._limits = np.array([AT_REST * np.array(config.declaration.standstill_speed), asked_speed(config)])
-        self._swing, self._rested = np.zeros((3, len(self._names))), np.zeros(1)
+        self._motion, self._names = ActuatorMotion(config.machine), config.machine.actuators
+        rest, rated = np.array(config.declaration.standstill_speed), np.array(config.machine.limits.velocity, float)
+        self._limits = np.array([AT_REST * rest, asked_speed(config), np.maximum(SWINGING * rest, SWING_SHARE * rated)])
+        self._swing, self._rested, self._halves = np.zeros((3, rest.size)), np.zeros(1), np.zeros((6, rest.size))
 
     def restart(self):
         """As `Check.restart`."""
-        self._swing[:], self._rested[:] = 0.0, 0.0
+        self._swing[:], self._rested[:], self._halves[:] = 0.0, 0.0, 0.0
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         if not inputs.under_law:
             return ()
-        i = kernels.judge_swing(self._limits, self._swing, self._rested, inputs.rates, inputs.reference_rate,
-                                inputs.command, inputs.period)
-        if i < 0:
-            return ()
-        rate, _, most = self._swing[:, i]
-        return (Finding('swing_growing', f'{self._names[i]} swings at {abs(rate):.3g} per second while its reference '
-                        f'rests; at most {most:.3g}'),)
+        desired, found = self._motion.rates(inputs.x, inputs.reference_rate), []
+        at_rest, in_motion = kernels.judge_swing(self._limits, self._swing, self._rested, self._halves, inputs.rates,
+                                              desired, inputs.command, inputs.period)
+        if at_rest >= 0:
+            rate, _, most = self._swing[:, at_rest]
+            found.append(Finding('swing_growing', f'{self._names[at_rest]} swings at {abs(rate):.3g} per second while '
+                                 f'its reference rests; at most {most:.3g}'))
+        if in_motion >= 0:
+            now, before = self._halves[[kernels.PEAK, kernels.TWO_BEFORE], in_motion]
+            found.append(Finding('swing_in_motion', f'{self._names[in_motion]} swings about the speed of its reference '
+                                 f'by {now:.3g} per second, a period before by {before:.3g}'))
+        return found
 
 
 class StopCheck(Check):

@@ -24,6 +24,10 @@ SMOOTHING_S = 0.05          # s over which the speed at rest, and that of a stop
 SLIP_S = 0.2                # s of the same at rest, of a speed that no command asks for: a slip is over sooner
 SETTLING_S = 0.5            # of rest of the reference, in which the largest swing is that of the motion before
 GROWTH = 1.25               # times that, from which it grows
+GROWTH_OF_SWING = 2.0       # times the half swing to the same side before, both to this side and to the other one
+LONGEST_HALF_SWING_S = 0.25     # what is slower may be that of a reference
+TURNED = 0.15               # of the speed of `limits`, beyond which a swing has turned: noise turns more often
+SIDE, LASTED_S, PEAK, ONE_BEFORE, TWO_BEFORE, THREE_BEFORE = range(6)    # rows of the half swings
 REST = 0.5                  # of the speed that is allowed at rest, at which the machine rests
 
 # of forces and the momentum of axes
@@ -111,22 +115,30 @@ def judge_stop(limits, stop, rates, asked, elapsed, period):
 
 
 @entry
-def judge_swing(limits, swing, rested, rates, desired, command, period):
-    """Return the actuator that swings most beyond what it may while its reference rests; -1: none does.
+def judge_swing(limits, swing, rested, halves, rates, desired, command, period):
+    """Return the actuators (at rest, in motion) that swing most beyond what they may: while their reference rests, and
+    about its speed; -1: none does.
 
-    limits   (2, n) speed that a machine may have anyway; that a command of 1 asks for, inf: any
+    limits   (3, n) speed that a machine may have anyway at rest; that a command of 1 asks for, inf: any; and about the
+             speed of the reference
     swing    (3, n) smoothed rates, their largest speeds as the reference came to rest, and the speed that is allowed
     rested   (1,) s for which the reference rests
+    halves   (6, n) of the present half swing its side, for how many s it lasts, and its largest speed, as of the three
+             before; no number: they lasted too long
     rates    (n,)
-    desired  (dof,) rates of the reference
+    desired  (n,) rates of the reference
     command  (n,) that is given
     period   s since the state before
     """
     moves, settling = False, rested[0] < SETTLING_S
-    for i in range(desired.shape[0]):
-        moves = moves or desired[i] != 0.0
+    in_motion, most = -1, 1.0
     for i in range(rates.shape[0]):
+        moves = moves or desired[i] != 0.0
+        share = growth_of_swing(halves[:, i], rates[i] - desired[i], limits[2, i], period)
+        if share > most:
+            in_motion, most = i, share
         swing[0, i] = smoothed(swing[0, i], rates[i], limits[0, i], limits[1, i], command[i], period)
+    for i in range(rates.shape[0]):
         if moves:
             swing[1, i] = abs(swing[0, i])
         elif settling:
@@ -137,9 +149,30 @@ def judge_swing(limits, swing, rested, rates, desired, command, period):
     elif settling:
         rested[0] += period
     if moves or settling:
-        return -1
+        return -1, in_motion
     row, share = largest(swing[0], swing[2])
-    return row if share > 1.0 else -1
+    return row if share > 1.0 else -1, in_motion
+
+
+@kernel
+def growth_of_swing(half, off, anyway, period):
+    """Return the speed of a half swing as a share of that with which the swing grows; 0 where it does not.
+
+    half    (6,) as `judge_swing`
+    off     speed off that of the reference
+    anyway  that it may be off in any case
+    """
+    half[LASTED_S] += period
+    if abs(off) > TURNED * anyway and off * half[SIDE] <= 0.0:
+        follows = half[SIDE] != 0.0 and half[LASTED_S] <= LONGEST_HALF_SWING_S
+        half[THREE_BEFORE] = half[TWO_BEFORE] if follows else np.nan
+        half[TWO_BEFORE] = half[ONE_BEFORE] if follows else np.nan
+        half[ONE_BEFORE] = half[PEAK] if follows else np.nan
+        half[SIDE], half[LASTED_S], half[PEAK] = math.copysign(1.0, off), 0.0, 0.0
+    half[PEAK] = max(half[PEAK], off * half[SIDE])
+    if half[LASTED_S] > LONGEST_HALF_SWING_S or not half[ONE_BEFORE] > GROWTH_OF_SWING * half[THREE_BEFORE]:
+        return 0.0
+    return half[PEAK] / max(GROWTH_OF_SWING * half[TWO_BEFORE], anyway)
 
 
 class Momentum(NamedTuple):

@@ -206,3 +206,14 @@ def _a_force_that_is_not_given(bench):
 def _swings_more_than_it_did(bench):
     bench.turns(0.6)        # in which what it has is the swing of the motion before
     yield from during(_velocity(bench, 0.15))
+
+
+@injection('swing_in_motion', states=(RUN,), after=After.ONCE, lies=True, onset=_reported('swing_in_motion'))
+def _swings_ever_more(bench):
+    """Measured velocities of the lift, which are off to either side for 30 ms, each time by 1.6 times as much."""
+    began, lift = bench.now, np.eye(bench.plant.xd.size)[bench.config.machine.actuators.index('lift_cylinder')]
+
+    def spoil(msg):
+        half = int(1e-9 * (bench.now - began) / 0.03)
+        return replace(msg, xd=msg.xd + (-1.0)**half * 0.012 * 1.6**min(half, 5) * lift)
+    yield from during(bench.spoilt(spoil_state=spoil))

@@ -279,7 +279,7 @@ class _Resting:
 
     def __init__(self, period):
         self.period, self.under_law = period, True
-        self.rates, self.reference_rate, self.command = np.zeros((3, 4))
+        self.x, self.rates, self.reference_rate, self.command = np.zeros((4, 4))
 
 
 @pytest.mark.parametrize('growth', [1.0, 1.35])
@@ -293,6 +293,42 @@ def test_a_swing_is_found_where_it_grows_and_not_where_it_lasts(growth):
     assert any(found) is (growth > 1.0)
     seen.reference_rate = np.array([0.1, 0.0, 0.0, 0.0])
     assert not check.evaluate(seen)
+
+
+def half_swings(off, turned):
+    """[(first sample, largest |off| until each sample)] of the half swings of a signal."""
+    found, side = [], 0.0
+    for k, value in enumerate(off):
+        if abs(value) > turned and value * side <= 0.0:
+            side = np.sign(value)
+            found.append((k, []))
+        if found:
+            found[-1][1].append(max([0.0, *found[-1][1][-1:], value * side]))
+    return found
+
+
+@pytest.mark.parametrize(('growth', 'hertz'), [(1.0, 4.0), (1.2, 4.0), (1.5, 4.0), (2.0, 4.0), (2.0, 1.5)])
+def test_a_swing_about_the_speed_of_the_reference_is_found_where_it_grows_and_is_fast(growth, hertz, rng):
+    check, seen, period, limit = SwingCheck(configuration(VALVES), None), _Resting(0.01), 0.01, 0.07
+    seen.reference_rate[:] = 0.05, -0.02, 0.0, 0.01
+    time = period * np.arange(300)
+    off = 0.01 * growth ** (2.0 * hertz * time) * np.sin(2.0 * np.pi * hertz * time) + rng.uniform(-1e-3, 1e-3, 300)
+    off = np.clip(off, -0.15, 0.15)
+    found = []
+    for value in off:
+        seen.rates = seen.reference_rate + np.r_[value, 0.0, 0.0, 0.0]
+        found.append('swing_in_motion' in [one.condition for one in check.evaluate(seen)])
+    first = found.index(True) if any(found) else None
+    wanted, halves = None, half_swings(off, 0.15 * limit)
+    for j in range(3, len(halves)):
+        begins, most = [one for one, _ in halves[j - 3:j + 1]], [one[-1] for _, one in halves[j - 3:j]]
+        if max(np.diff(begins)) * period <= 0.25 + 1e-9 and most[2] > 2.0 * most[0]:
+            limit_now = max(2.0 * most[1], limit)
+            beyond = [k for k, now in enumerate(halves[j][1]) if now > limit_now and k * period <= 0.25]
+            if beyond and wanted is None:
+                wanted = begins[3] + beyond[0]
+    assert first == wanted
+    assert (first is not None) is (growth > 1.3 and hertz > 2.0)
 
 
 # openings without pressures
