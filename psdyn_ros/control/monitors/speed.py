@@ -82,8 +82,8 @@ class SwingCheck(Check):
     rows = (
         Row('F41', 'swing_growing', STOP_OPEN_LOOP, 'while its reference rests, faster than in its first half second, '
             'and than 1.5 times the speed of standstill', RAMPED, 4, 0.05, event=True),
-        Row('F41', 'swing_in_motion', SAFE_OPEN_LOOP, 'swings about the speed of its reference, to either side twice as '
-            'fast as a period before, and by a tenth of the rated speed', AT_ONCE, 4, event=True),
+        Row('F41', 'swing_in_motion', SAFE_OPEN_LOOP, 'swings about the speed of its reference, to either side twice '
+            'as fast as a period before, and by a tenth of the rated speed', AT_ONCE, 4, event=True),
     )
     when = When.STATE
 
