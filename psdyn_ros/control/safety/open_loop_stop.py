@@ -4,7 +4,8 @@ A force that is merely ramped to what holds the load leaves a machine its speed.
 the model expects of the reference while it is slowed down from where it was, and not from what was measured. What
 overcame friction fades: it slows the machine down too, and seals that are let go at once would throw it back; slowly at
 first, since a light axis that its seals hold at once gives its momentum to the others. What errors asked for fades
-likewise; what their integrals have gathered goes on carrying what the model does not know of.
+likewise; what their integrals have gathered goes on carrying what the model does not know of. Neither counts as far as
+the machine did not get what the law asked for: a check has restrained it then, or the law gives something else.
 """
 
 import numpy as np
@@ -26,16 +27,17 @@ class OpenLoopStop:
         self._law, self._ramp = law, OutputRamp(declaration, law.swing_period)
         self._deceleration = np.array(declaration.deceleration)
         self._forces = np.array([interface in (EFFORT, PRESSURE) for interface in declaration.interfaces])
-        self._braking = bool(self._forces.any())
+        self._braking, self._limit = bool(self._forces.any()), np.array(declaration.command_limit)[self._forces]
         self._began = self._time = 0
-        self._friction = self._corrections = None       # at the beginning, of the law
+        self._fading = self._lasting = None         # parts of the commands beside those of the model
 
     def start(self, command, velocity, target, clock, t, elapsed=0):
         """Begin at `clock` (ns), which is t (s) of the reference; the rest as `OutputRamp.start`."""
         self._ramp.start(command, velocity, target, clock, elapsed)
         self._began, self._time = clock, t
         if self._braking:
-            self._friction, self._corrections = self._law.friction(velocity), self._law.corrections
+            of_errors, of_integrals = self._given_corrections(command, t)
+            self._fading, self._lasting = self._law.friction(velocity) + of_errors, of_integrals
             # of forces: no oil swings on them
             self._law.reference.stop(t, self._deceleration, halves=False)
 
@@ -44,11 +46,19 @@ class OpenLoopStop:
         command = self._ramp.at(clock)
         if self._braking:
             left = 1.0 - min(1e-9 * (clock - self._began) / EASE, 1.0)**FADING
-            x, xd, xdd = self._law.reference.sample(self._seconds(clock))
-            of_errors, of_integrals = self._corrections
-            braking = self._law.carrying(x, xd, xdd + of_integrals + left * of_errors) + left * self._friction
+            braking = self._law.carrying(*self._law.reference.sample(self._seconds(clock)))
+            braking += self._lasting + left * self._fading
             command[self._forces] = braking[self._forces]
         return command
+
+    def _given_corrections(self, command, t):
+        """Return what the last command (actuators,) gave of what the law asked for errors, and for their integrals."""
+        law, (x, xd, xdd) = self._law, self._law.reference.sample(t)
+        carrying = law.carrying(x, xd, xdd)
+        asked = np.array([law.carrying(x, xd, xdd + accelerations) - carrying for accelerations in law.corrections])
+        missing = np.linalg.norm((law.asked_commands - command)[self._forces] / self._limit)
+        most = np.linalg.norm(asked.sum(axis=0)[self._forces] / self._limit)
+        return asked * (max(1.0 - missing / most, 0.0) if most > 0.0 else 0.0)
 
     def done(self, clock):
         """Return whether the stop has come to its end."""

@@ -110,11 +110,28 @@ def test_an_exact_or_a_wrong_model_is_no_failing_law_F39(plant, level, off, seed
     assert found == []
 
 
+def failing(kind, rate, fault, state):
+    """The `MotionTrial` of a law that fails on the plant of the package."""
+    machine = make_machine(kind, rate=rate)
+    lie = next(one for one, where in cases(kind, fault) if where is state)
+    return run_motion(machine, 'package', lie, state, 0, healthy_speeds(machine, state, 0))
+
+
 def test_a_late_law_swings_no_faster_than_allowed():
-    machine = make_machine('effort', rate=RATE)
-    lie = next(one for one, state in cases('effort', 'law: 50 ms late') if state is HOLD)
-    trial = run_motion(machine, 'package', lie, HOLD, 0, healthy_speeds(machine, HOLD, 0))
+    trial = failing('effort', RATE, 'law: 50 ms late', HOLD)
     assert trial.good, trial.text()
+
+
+def test_a_late_law_that_swings_the_slew_ever_more_in_motion_stops_F41():
+    trial = failing(PID, 100.0, 'law: 50 ms late', State.SAFE)      # reset, enabled, and sent on a way
+    assert 'swings about the speed of its reference' in trial.reason and trial.end == 'SAFE'
+    assert trial.speed < 0.16 and trial.travel <= 0.02, trial.text()        # 0.31 rad/s before it was found
+
+
+def test_a_blind_stop_gives_nothing_that_the_machine_did_not_get_before():
+    """Errors and integrals of a law whose commands do not reach the machine grow: all at once they would be a blow."""
+    trial = failing(PID, 100.0, 'law: frozen', HOLD)
+    assert trial.good and trial.reason, trial.text()
 
 
 def test_a_ramp_opens_no_valve_farther_than_it_was():
