@@ -58,7 +58,8 @@ class OpenLoopStop:
         asked = np.array([law.carrying(x, xd, xdd + accelerations) - carrying for accelerations in law.corrections])
         missing = np.linalg.norm((law.asked_commands - command)[self._forces] / self._limit)
         most = np.linalg.norm(asked.sum(axis=0)[self._forces] / self._limit)
-        return asked * (max(1.0 - missing / most, 0.0) if most > 0.0 else 0.0)
+        share = 1.0 - missing / most if most > 0.0 else 0.0
+        return share * asked if share > 0.0 else np.zeros_like(asked)       # nothing where it is no number
 
     def done(self, clock):
         """Return whether the stop has come to its end."""
