@@ -210,10 +210,10 @@ def _swings_more_than_it_did(bench):
 
 @injection('swing_in_motion', states=(RUN,), after=After.ONCE, lies=True, onset=_reported('swing_in_motion'))
 def _swings_ever_more(bench):
-    """Measured velocities of the lift, which are off to either side for 30 ms, each time by 1.6 times as much."""
-    began, lift = bench.now, np.eye(bench.plant.xd.size)[bench.config.machine.actuators.index('lift_cylinder')]
+    """Measured velocities of the slew, which are off to either side for 30 ms, each time by 1.6 times as much."""
+    began, slew = bench.now, np.eye(bench.plant.xd.size)[bench.config.machine.actuators.index('slew')]
 
     def spoil(msg):
         half = int(1e-9 * (bench.now - began) / 0.03)
-        return replace(msg, xd=msg.xd + (-1.0)**half * 0.012 * 1.6**min(half, 5) * lift)
+        return replace(msg, xd=msg.xd + (-1.0)**half * 0.012 * 1.6**min(half, 5) * slew)
     yield from during(bench.spoilt(spoil_state=spoil))
