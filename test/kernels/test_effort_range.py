@@ -1,11 +1,13 @@
 """What efforts of a law are restrained by, cycle after cycle, beside the same in NumPy."""
 
 from collections import deque
+from itertools import product
 
 import numpy as np
 import pytest
 
 from psdyn_ros.kernels.control import effort_range
+from psdyn_ros.kernels.control.actuation import REST_BAND
 from psdyn_ros.kernels.runtime.buffer import views
 
 N, PERIOD, ROOM = 3, 0.005, 4
@@ -14,20 +16,22 @@ N, PERIOD, ROOM = 3, 0.005, 4
 class Law:
     """`restrain_law` in NumPy, but for `restrain_efforts`."""
 
-    def __init__(self, forces, limits, standstill):
+    def __init__(self, forces, limits, standstill, friction):
         self.all, self.standstill = all(forces), standstill
-        self.buffer, self.check = memory_of(forces, limits, standstill)
+        self.buffer, self.check = memory_of(forces, limits, standstill, friction)
         self.path, self.errors, self.time, self.moved, self.wrong = deque(), None, None, None, 0.0
         self.sum = np.zeros(N)
 
     def restrain(self, model, gains, integral_gains, scale, motion, command):
         t, _, x, xd, desired, ahead, unknown, stopping = motion
         dt = 0.0 if self.time is None else min(max(t - self.time, 0.0), effort_range.LONGEST_STEP)
-        self.sum += dt * (desired[0] - x - self.sum / effort_range.FORGET_S)
+        errors = desired[0] - x
+        beyond = errors - np.clip(errors, -REST_BAND, REST_BAND)
+        self.sum += dt * np.where((self.check.friction > 0.0) & (desired[1] == 0.0), beyond,
+                                  errors - self.sum / effort_range.FORGET_S)
         if self.moved is None or desired[1].any():
             self.moved = t
         rests = t - self.moved > effort_range.SETTLING_S
-        errors = desired[0] - x
         self.errors = (errors if self.errors is None else self.errors) if stopping else None
         counted = desired.copy()
         if stopping:
@@ -58,12 +62,13 @@ class Law:
         return np.median([xd, moved, desired], axis=0)
 
 
-def memory_of(forces, limits, standstill):
+def memory_of(forces, limits, standstill, friction):
     """(buffer, arrays) of `EffortRange`, as if nothing had been before."""
     rows = np.argsort(~np.array(forces, dtype=bool), kind='stable')
     buffer = effort_range.make_effort_range(rows, sum(forces), ROOM, positions=9)
     check = effort_range.EffortRange(*views(buffer, effort_range.TYPES))
     check.limits[:], check.standstill[:], check.memory[effort_range.TIME] = limits, standstill, np.nan
+    check.friction[:] = friction
     return buffer, check
 
 
@@ -79,7 +84,8 @@ def some_motion(rng, cycle, t, x):
 def test_a_law_is_restrained_as_by_numpy(rng, forces):
     limits = np.array([np.full(N, 2.0), np.full(N, 30.0), np.zeros(N)])
     standstill, t, x, restrained, wrong = rng.uniform(0.5, 3.0, N), 1.0, rng.normal(size=N), [], []
-    twin, (buffer, check) = Law(forces, limits, standstill), memory_of(forces, limits, standstill)
+    given = forces, limits, standstill, np.array([0.0, 1.0, 2.0])
+    twin, (buffer, check) = Law(*given), memory_of(*given)
     model, a = effort_range.make_effort_model(N), rng.normal(size=(N, N))
     terms = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES))
     terms.inertia[:] = a @ a.T + np.eye(N)
@@ -99,3 +105,28 @@ def test_a_law_is_restrained_as_by_numpy(rng, forces):
         restrained.append(check.found[0, 0] != command[0])
         wrong.append(twin.wrong)
     assert any(restrained) and not all(restrained) and max(wrong) > 0.0
+
+
+def test_what_seals_hold_at_rest_is_explained():
+    """Forces within the friction of an axis that rests, less what of it is overcome: the less the more it moves."""
+    limits = np.array([np.full(N, 2.0), np.full(N, 1e4), np.full(N, 5.0)])
+    (buffer, check), model = memory_of((1, 1, 1), limits, np.ones(N), 0.0), effort_range.make_effort_model(N)
+    terms, still, none = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES)), np.zeros(N), np.zeros((2, N))
+    terms.inertia[:] = inertia = np.array([[5.0, 1.0, -0.5], [1.0, 4.0, 1.0], [-0.5, 1.0, 2.0]])
+    each = np.linalg.inv(inertia)[:, 2]
+    assert each.min() < 0.0 < each.max()
+
+    def bounds(friction, measured, desired):
+        check.friction[2], check.count[0] = friction, 0
+        x, reference = np.zeros((2, N)), np.zeros((3, N))
+        x[1, 2], reference[1, 2] = measured, desired
+        effort_range.restrain_efforts(buffer, model, none, 1.0, x, reference, none, still.copy())
+        return check.found[2:].copy()
+
+    for rate, overcome in product((0.0, 0.25, 1.0, 2.0), (0.0, 30.0, -60.0)):
+        terms.dry[2], rest = overcome, effort_range.HELD * max(1.0 - rate, 0.0)
+        ends = rest * np.outer([-60.0 - overcome, 60.0 - overcome], each)
+        for moves in ((rate, 0.0), (0.0, -rate)):
+            low, high = bounds(60.0, *moves) - bounds(0.0, *moves)
+            assert low == pytest.approx(ends.min(axis=0), rel=1e-9, abs=1e-12)
+            assert high == pytest.approx(ends.max(axis=0), rel=1e-9, abs=1e-12)

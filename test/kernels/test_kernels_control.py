@@ -14,7 +14,8 @@ from psdyn_ros.control.laws.valve_pid import ValvePid
 from psdyn_ros.control.reference.segments import SAME, Follow, Path, PathTime
 from psdyn_ros.control.reference.trajectory import Waypoints, quintic_curve
 from psdyn_ros.kernels.control import pressure_plausibility
-from psdyn_ros.kernels.control.actuation import clamp, make_actuation
+from psdyn_ros.kernels.control.actuation import REST_BAND, clamp, make_actuation
+from psdyn_ros.kernels.control.computed_torque import APPROACH_S
 from psdyn_ros.kernels.control.path import polynomials
 from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.model.locate import find_config
@@ -107,7 +108,8 @@ class Twin:
             needed = m.generalized_forces(x, xd, self.map.motion(q[0], q[1], wanted + feedback)[2])
         A = m.actuator_map(x)
         effort = m.allocation.share(A, needed).efforts
-        v, a = m.actuator_map(x0) @ xd1, self.law.axes
+        approach = (x0 - x - np.clip(x0 - x, -REST_BAND, REST_BAND)) / APPROACH_S
+        v, a = m.actuator_map(x0) @ (xd1 + approach), self.law.axes
         effort = effort + a['coulomb'] * np.tanh(v / a['slip']) + a['viscous'] * v
         beyond = np.abs(effort) > self.limit
         clipped = np.sign(np.abs(A).T @ beyond) * np.sign(A.T @ effort)
@@ -120,7 +122,8 @@ class Twin:
             command = shared.efforts
             self.saturations = self.saturations + [name in shared.at_limit for name in m.actuators]
         frozen = np.abs(m.actuator_map(x0)).T @ self.frozen != 0.0
-        self.sum += np.where(frozen | (clipped * error > 0.0), 0.0, error * dt)
+        summed = np.where(xd0 == 0.0, error - np.clip(error, -REST_BAND, REST_BAND), error)
+        self.sum += np.where(frozen | (clipped * error > 0.0), 0.0, summed * dt)
         self.last = t
         return command, effort
 
@@ -147,6 +150,7 @@ def test_the_cycle_gives_the_efforts_of_its_slow_twin(name, joints, kind, rng):
     holding = np.abs(law.load.holding_efforts(m.initial_position)).max()
     law._law.limit[:] = twin.limit = np.minimum(m.limits.effort, 3.0 * holding)
     law.axes['viscous'], law.axes['coulomb'] = 0.02 * m.limits.effort, 0.01 * m.limits.effort
+    law._law.dry[:] = 1
     law.hold(m.initial_position)
     law.reference.follow(demonstration(m), 0.0)
     law.feedforward_scale = 0.7

@@ -1,9 +1,9 @@
 """Control laws at force level: measured state of the coordinates in, actuator forces (or load pressures) out.
 
-    computed torque        f = ID(x, xd, xdd_ref + Kd ed + Kp e + Ki int e) + friction(xd_ref)
-    PD, constant gravity   f = f_g(x0) + diag(M(x0)) (Kp e + Kd ed) + friction(xd_ref)
+    computed torque        f = ID(x, xd, xdd_ref + Kd ed + Kp e + Ki int e) + friction(xd_ref + e / T)
+    PD, constant gravity   f = f_g(x0) + diag(M(x0)) (Kp e + Kd ed) + friction(xd_ref + e / T)
 
-with x0 the position held first; e = x_ref - x and ed = xd_ref - xd, of the coordinates or of the joints that the loops
+with x0 the position held first, T = `APPROACH_S`; e = x_ref - x and ed = xd_ref - xd, of the coordinates or of the joints that the loops
 move. With an exact model the first makes every error a decoupled second-order system; the second is the baseline it is
 compared with, and a weak one: the diagonal of M overstates the mass that a coupled actuator feels. Where there are more
 actuators than coordinates, the efforts are those of least norm among the ones that do the same to the coordinates.
@@ -14,7 +14,9 @@ disturbance observer would have to differentiate the measured rate, and the nois
 that the cylinders carry. Ki = w^3 / 4 is an eighth of what would be unstable. The integral does not grow while the
 force of an actuator is clipped, unless it then shrinks, and not while it is frozen (`freeze`).
 
-Friction follows the rate of the reference: that of a late and noisy measurement around rest is a limit cycle.
+Friction is overcome at the rate of the reference, and of an approach to it where an axis is off: that of a late and
+noisy measurement around rest is a limit cycle. Else an integral has to gather the whole friction before a light axis
+moves, and throws it. Within `REST_BAND` of a reference at rest neither acts: seals hold the axis there.
 """
 
 import math
@@ -67,7 +69,7 @@ class ForceLaw(ControlLaw):
         self._lag = self._lead + 0.5 * (period or 0.0)      # s, of the feedback: a command is held for a period
         self._make_buffer()
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
-        self._dry = bool((self.axes['coulomb'] + self.axes['stribeck']).any())
+        self._law.dry[:] = self._moved_by(self.axes['coulomb'] + self.axes['stribeck'] != 0.0)
         self._viscous = self.axes['viscous'].copy()
         self.kernel = kernels.force_cycle
         self.set_gains(ForceGains(stiffness, damping, np.zeros(self.manipulator.dof) if integral is None else integral))
@@ -91,7 +93,7 @@ class ForceLaw(ControlLaw):
             mass=np.zeros(n), state=np.zeros((2, n)), frozen=np.zeros(n, np.int64), motion=np.zeros((3, 3, n)),
             measured=np.zeros((3, n)), error=np.zeros(n), needed=np.zeros(n), area=self.area, limit=limit,
             saturations=self.saturations, predicted=np.zeros(count), command=np.zeros(count), effort=np.zeros(count),
-            position=np.zeros(count), rate=np.zeros(count)))
+            position=np.zeros(count), rate=np.zeros(count), wanted=np.zeros(n), dry=np.zeros(n, np.int64)))
         self._law = kernels.ForceLaw(*views(self._buffer, kernels.TYPES))
         self.axes, self.saturations = self._law.axes, self._law.saturations
 
@@ -127,8 +129,12 @@ class ForceLaw(ControlLaw):
     def freeze(self, mask):
         """As `ControlLaw.freeze`; coordinates stand still that a masked actuator drives."""
         mask = np.broadcast_to(np.asarray(mask, dtype=bool), (len(self.manipulator.actuators),))
+        self._law.frozen[:] = self._moved_by(mask)
+
+    def _moved_by(self, mask):
+        """(dof,) bool: whether actuators in mask (actuators,) move a coordinate."""
         x = self.manipulator.initial_position if self.desired is None else self.desired[0]
-        self._law.frozen[:] = mask @ np.abs(self.manipulator.actuator_map(x)) != 0.0
+        return mask @ np.abs(self.manipulator.actuator_map(x)) != 0.0
 
     def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
         """As `ControlLaw.update`; neither pressures nor the supply are looked at."""
@@ -147,7 +153,7 @@ class ForceLaw(ControlLaw):
 
     def applied_efforts(self, command, x, xd):
         """As `ControlLaw.applied_efforts`; not known under dry friction, which is whatever holds an axis at rest."""
-        if self._dry:
+        if self._law.dry.any():
             return None
         if self._actuation is None:         # they are the coordinates
             return command * self.area - self._viscous * xd

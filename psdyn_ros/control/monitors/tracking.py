@@ -165,6 +165,7 @@ class EffortCheck(Check):
         self._range.standstill[:] = declared.standstill_speed
         self._range.limits[:2] = AWAY * np.array(declared.acceleration), declared.command_limit
         self._range.area[:] = law.area
+        self._range.friction[:] = law.axes['coulomb'] + law.axes['stribeck']
         self.restart()
 
     def restart(self):

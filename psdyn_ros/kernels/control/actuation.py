@@ -3,6 +3,7 @@
 The actuators turn at A xd, so that efforts f on them act as A' f on the coordinates.  With actuation None, for a
 machine whose actuators are the coordinates, Numba prunes the bodies of these functions.
 """
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..runtime.status import OK, UNMET
 from .allocation import STALLED, Scratch, allocate, scratch
 
 INT = np.dtype('i8')
+REST_BAND = 5e-4        # m, rad that an axis may be off its reference at rest, before what gathers errors goes on
 
 
 class Actuation(NamedTuple):
@@ -50,6 +52,12 @@ def bind_actuation(buffer):
             records(buffer, 12, INT)[0], records(buffer, 13, FLOAT)[0], matrix(buffer, 14)[0], matrix(buffer, 15)[0],
             records(buffer, 16, FLOAT)[0], matrix(buffer, 17)[0], records(buffer, 18, FLOAT)[0],
             records(buffer, 19, INT)[0], records(buffer, 20, INT)[0], matrix(buffer, 21)[0]))
+
+
+@kernel
+def beyond_rest(error):
+    """Return by how much an error is beyond what it may be at rest."""
+    return math.copysign(max(abs(error) - REST_BAND, 0.0), error)
 
 
 @kernel

@@ -10,10 +10,12 @@ from ..rigid_body.entry import close_and_place, finite
 from ..runtime.buffer import FLOAT, matrix, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import NON_FINITE, OK
-from .actuation import INT, actuator_motion, limit_efforts, share
+from .actuation import INT, actuator_motion, beyond_rest, limit_efforts, share
 from .joint_space import bind_joint_space, joint_motion, solve_rates
 from .passive import required_efforts
 from .path import sample_path
+
+APPROACH_S = 0.4        # s in which an axis is to come nearer its reference by its error: friction is overcome for that
 
 
 class ForceLaw(NamedTuple):
@@ -37,11 +39,13 @@ class ForceLaw(NamedTuple):
     command: np.ndarray         # (actuators,) efforts over areas
     effort: np.ndarray          # (actuators,) scratch
     position: np.ndarray        # (actuators,) scratch
-    rate: np.ndarray            # (actuators,) scratch: rates of the reference
+    rate: np.ndarray            # (actuators,) rates for which friction is overcome
+    wanted: np.ndarray          # (dof,) scratch: the same, of the coordinates
+    dry: np.ndarray             # (dof,) 1: an actuator with dry friction moves it
 
 
 # types of the fields of `ForceLaw`
-TYPES = AXIS, INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 6, INT, *(FLOAT,) * 5
+TYPES = AXIS, INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 6, INT, *(FLOAT,) * 6, INT
 
 
 class Step(NamedTuple):
@@ -61,7 +65,8 @@ def bind_law(buffer):
         matrix(buffer, 8)[0], records(buffer, 9, FLOAT)[0], records(buffer, 10, FLOAT)[0],
         records(buffer, 11, FLOAT)[0], records(buffer, 12, FLOAT)[0], records(buffer, 13, INT)[0],
         records(buffer, 14, FLOAT)[0], records(buffer, 15, FLOAT)[0], records(buffer, 16, FLOAT)[0],
-        records(buffer, 17, FLOAT)[0], records(buffer, 18, FLOAT)[0])
+        records(buffer, 17, FLOAT)[0], records(buffer, 18, FLOAT)[0], records(buffer, 19, FLOAT)[0],
+        records(buffer, 20, INT)[0])
 
 
 @entry
@@ -106,7 +111,9 @@ def force_cycle(tree, loops, hanging, actuation, space, law, path, step):
         s.command[i] /= s.area[i]
     for i in range(s.error.shape[0]):
         if not s.frozen[i] and not s.state[1, i] * s.error[i] > 0.0:
-            s.state[0, i] += s.error[i] * step.dt
+            # an integral that goes on at rest breaks the axis loose again and again
+            rests = s.dry[i] and s.motion[0, 1, i] == 0.0
+            s.state[0, i] += (beyond_rest(s.error[i]) if rests else s.error[i]) * step.dt
     return OK
 
 
@@ -158,13 +165,17 @@ def load_forces(tree, loops, hanging, actuation, s):
 
 @kernel
 def add_friction(tree, loops, actuation, s):
-    """Add the friction of the actuators at the rate of the reference to the efforts; return a status."""
+    """Add the friction of the actuators at the rates that are wanted to the efforts; return a status."""
     has_friction = False
     for i in range(s.axes.shape[0]):
         has_friction = has_friction or s.axes[i]['coulomb'] != 0.0 or s.axes[i]['viscous'] != 0.0
     if not has_friction:
         return OK
-    status = actuator_motion(tree, loops, actuation, s.motion[0, 0], s.motion[2, 1], s.position, s.rate)
+    for i in range(s.wanted.shape[0]):
+        s.wanted[i] = s.motion[2, 1, i]
+        if s.dry[i]:
+            s.wanted[i] += beyond_rest(s.motion[0, 0, i] - s.measured[0, i]) / APPROACH_S
+    status = actuator_motion(tree, loops, actuation, s.motion[0, 0], s.wanted, s.position, s.rate)
     for i in range(s.axes.shape[0]):
         if s.axes[i]['coulomb'] != 0.0 or s.axes[i]['viscous'] != 0.0:
             s.effort[i] += sliding_friction(s.axes[i], s.rate[i])

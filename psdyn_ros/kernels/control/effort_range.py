@@ -15,7 +15,7 @@ from ..rigid_body.entry import finite, inverse_checked, read_mass_matrix
 from ..runtime.buffer import FLOAT, matrix, pack, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
-from .actuation import INT
+from .actuation import INT, beyond_rest
 from .error_range import STRONGER, set_bounds
 from .plausibility import median
 
@@ -24,9 +24,10 @@ DEMANDED = 0.25         # of the feedback by the gains, that a law has to give t
 RESTING = 0.5           # of the speed of standstill, that an axis may be given while the reference rests
 SETTLING_S = 0.5        # from which on it does
 RATE_S = 0.02           # s, over which positions tell a rate
+HELD = 0.5              # of the friction of seals that surely holds an axis at rest
 GROSS = 4.0             # times what may be given away, which count as so many times that
 STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
-FORGET_S = 30.0         # in which errors are forgotten that an integral may have gathered
+FORGET_S = 300.0        # in which errors are forgotten that an integral may have gathered
 LONGEST_STEP = 0.1      # s between two states
 GIVEN, ASKED, LOW, HIGH = range(4)      # rows of `found`
 TIME, RESTED_S, WRONG_S, STOPPING, STATES = range(5)    # of the memory
@@ -41,22 +42,24 @@ class EffortModel(NamedTuple):
     rest: np.ndarray        # (n,) zeros
     lack: np.ndarray        # (n,) N, N m that axes at force level need beyond that, see `judge_momentum`
     smooth: np.ndarray      # (2, n) the same, smoothed once and twice
+    dry: np.ndarray         # (n,) N, N m of the efforts that overcome dry friction
 
 
 # types of the fields of `EffortModel`
-MODEL_TYPES = (FLOAT,) * 6
+MODEL_TYPES = (FLOAT,) * 7
 
 
 def make_effort_model(n):
     """Return the buffer of `EffortModel` of n actuators."""
-    return pack(EffortModel(*map(np.zeros, ((2, n), n, (n, n), n, n, (2, n)))))
+    return pack(EffortModel(*map(np.zeros, ((2, n), n, (n, n), n, n, (2, n), n))))
 
 
 @kernel
 def bind_effort_model(buffer):
     """Return the `EffortModel` of a buffer."""
     return EffortModel(matrix(buffer, 0)[0], records(buffer, 1, FLOAT)[0], matrix(buffer, 2)[0],
-                       records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], matrix(buffer, 5)[0])
+                       records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], matrix(buffer, 5)[0],
+                       records(buffer, 6, FLOAT)[0])
 
 
 @entry
@@ -74,7 +77,9 @@ def evaluate_efforts(tree, loops, buffer, axes, x, xd, rate):
             status = read_mass_matrix(tree, loops, x, model.inertia)    # clusters are closed at x
     for i in range(rate.shape[0]):
         model.state[0, i], model.state[1, i] = x[i], xd[i]
-        model.efforts[i] += sliding_friction(axes[i], rate[i])
+        friction = sliding_friction(axes[i], rate[i])
+        model.efforts[i] += friction
+        model.dry[i] = friction - axes[i]['viscous'] * rate[i]
     return status
 
 
@@ -106,10 +111,11 @@ class EffortRange(NamedTuple):
     measured: np.ndarray    # (2, n) scratch: as of `restrain_efforts`
     desired: np.ndarray     # (3, n) scratch: the same
     others: np.ndarray      # (2, n) scratch: the same
+    friction: np.ndarray    # (n,) N, N m with which seals hold an axis at rest
 
 
 # types of the fields of `EffortRange`
-TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 15
+TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 16
 
 
 def make_effort_range(rows, count, room, positions=3):
@@ -124,7 +130,7 @@ def make_effort_range(rows, count, room, positions=3):
         away=np.zeros(n), bounds=np.zeros((2, n)), found=np.zeros((4, k)), system=np.zeros((k, k)),
         coupling=np.zeros((k, n - k)), right=np.zeros((k, 1)), memory=np.zeros(5), sum=np.zeros(n),
         errors=np.zeros(n), path=np.zeros((positions, 1 + n)), measured=np.zeros((2, n)),
-        desired=np.zeros((3, n)), others=np.zeros((2, n))))
+        desired=np.zeros((3, n)), others=np.zeros((2, n)), friction=np.zeros(n)))
 
 
 @kernel
@@ -136,7 +142,7 @@ def bind_effort_range(buffer):
         records(buffer, 8, FLOAT)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0], matrix(buffer, 11)[0],
         matrix(buffer, 12)[0], matrix(buffer, 13)[0], records(buffer, 14, FLOAT)[0], records(buffer, 15, FLOAT)[0],
         records(buffer, 16, FLOAT)[0], matrix(buffer, 17)[0], matrix(buffer, 18)[0], matrix(buffer, 19)[0],
-        matrix(buffer, 20)[0])
+        matrix(buffer, 20)[0], records(buffer, 21, FLOAT)[0])
 
 
 class Motion(NamedTuple):
@@ -168,7 +174,11 @@ def restrain_law(buffer, model, gains, integral_gains, scale, motion, command):
         for row in range(3):
             check.desired[row, i] = motion.desired[row, i]
         check.measured[0, i], check.measured[1, i] = motion.x[i], motion.xd[i]
-        check.sum[i] += dt * (check.desired[0, i] - motion.x[i] - check.sum[i] / FORGET_S)
+        error = check.desired[0, i] - motion.x[i]
+        if check.friction[i] > 0.0 and check.desired[1, i] == 0.0:
+            check.sum[i] += dt * beyond_rest(error)         # as the integral of the law, which rests
+        else:
+            check.sum[i] += dt * (error - check.sum[i] / FORGET_S)
         rests = rests and check.desired[1, i] == 0.0
     memory[RESTED_S] = memory[RESTED_S] + dt if rests else 0.0
     rests = memory[RESTED_S] > SETTLING_S
@@ -268,6 +278,7 @@ def restrain_efforts(buffer, model, gains, scale, measured, desired, others, com
         check.ahead[i] += feedback(gains, i, desired, measured)
     couple(check, m)
     explain_integrals(check, m.lack, others[1])
+    explain_seals(check, m.dry, measured[1], desired[1])
     worst, off = find_accelerations(check, command)
     changed = clamp_efforts(check, m.inertia, command)
     return (worst, off) if changed else (-1, 0.0)
@@ -328,6 +339,28 @@ def explain_integrals(check, lack, integrals):
         integral, without = integrals[check.rows[i]], check.right[i, 0]
         check.found[LOW, i] += min(without + min(integral, 0.0), 0.0)
         check.found[HIGH, i] += max(without + max(integral, 0.0), 0.0)
+
+
+@kernel
+def explain_seals(check, dry, measured, desired):
+    """Widen the range by what the seals of axes hold that rest, as measured rates (n,) and those desired (n,) say.
+
+    dry (n,) of their friction is overcome already; of what is left the share `HELD` counts.
+    """
+    count = check.efforts.shape[0]
+    for j in range(count):
+        row = check.rows[j]
+        rest = HELD * (1.0 - max(abs(measured[row]), abs(desired[row])) / check.standstill[row])
+        if check.friction[row] == 0.0 or rest <= 0.0:
+            continue
+        for i in range(count):
+            check.right[i, 0] = -1.0 if i == j else 0.0
+        solve_negative(check.system, check.right)
+        up, down = rest * (check.friction[row] - dry[row]), rest * (check.friction[row] + dry[row])
+        for i in range(count):
+            moved = check.right[i, 0]       # acceleration of a force on axis j
+            check.found[LOW, i] -= max(moved * down, -moved * up)
+            check.found[HIGH, i] += max(moved * up, -moved * down)
 
 
 @kernel

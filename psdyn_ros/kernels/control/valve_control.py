@@ -23,7 +23,7 @@ from ..rigid_body.mechanism import bind
 from ..runtime.buffer import FLOAT, matrix, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import NON_FINITE, OK
-from .actuation import INT, actuator_motion, share
+from .actuation import INT, REST_BAND, actuator_motion, share
 from .joint_space import bind_joint_space, joint_motion, solve_rates
 from .passive import required_efforts
 from .path import sample_path
@@ -80,7 +80,6 @@ LEAST_MARGIN = 0.25         # share of the margin of load sensing that a law cou
 REST_TIME = 0.5             # s for which the axis has not moved
 REST_TRAVEL = 1.5e-4        # m, rad that it may move meanwhile: noise and the quantum of a sensor
 REST_HYSTERESIS = 2.0       # times as much once the integral rests or the axis has jumped; times as far off
-REST_BAND = 5e-4            # m, rad that the axis may be off
 LANDED_BAND = 3e-3          # m, rad that an axis may be off which has jumped across its reference
 LANDED_TIME = 0.3           # s for which that one has not moved: it creeps while the integral goes on, and without
                             # static friction an integral would bring it back faster
