@@ -111,7 +111,7 @@ def test_what_seals_hold_at_rest_is_explained():
     """Forces within the friction of an axis that rests, less what of it is overcome: the less the more it moves."""
     limits = np.array([np.full(N, 2.0), np.full(N, 1e4), np.full(N, 5.0)])
     (buffer, check), model = memory_of((1, 1, 1), limits, np.ones(N), 0.0), effort_range.make_effort_model(N)
-    terms, still, none = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES)), np.zeros(N), np.zeros((2, N))
+    terms, none = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES)), np.zeros((2, N))
     terms.inertia[:] = inertia = np.array([[5.0, 1.0, -0.5], [1.0, 4.0, 1.0], [-0.5, 1.0, 2.0]])
     each = np.linalg.inv(inertia)[:, 2]
     assert each.min() < 0.0 < each.max()
@@ -120,7 +120,7 @@ def test_what_seals_hold_at_rest_is_explained():
         check.friction[2], check.count[0] = friction, 0
         x, reference = np.zeros((2, N)), np.zeros((3, N))
         x[1, 2], reference[1, 2] = measured, desired
-        effort_range.restrain_efforts(buffer, model, none, 1.0, x, reference, none, still.copy())
+        effort_range.restrain_efforts(buffer, model, none, 1.0, x, reference, none, np.zeros(N))
         return check.found[2:].copy()
 
     for rate, overcome in product((0.0, 0.25, 1.0, 2.0), (0.0, 30.0, -60.0)):

@@ -3,10 +3,11 @@
     computed torque        f = ID(x, xd, xdd_ref + Kd ed + Kp e + Ki int e) + friction(xd_ref + e / T)
     PD, constant gravity   f = f_g(x0) + diag(M(x0)) (Kp e + Kd ed) + friction(xd_ref + e / T)
 
-with x0 the position held first, T = `APPROACH_S`; e = x_ref - x and ed = xd_ref - xd, of the coordinates or of the joints that the loops
-move. With an exact model the first makes every error a decoupled second-order system; the second is the baseline it is
-compared with, and a weak one: the diagonal of M overstates the mass that a coupled actuator feels. Where there are more
-actuators than coordinates, the efforts are those of least norm among the ones that do the same to the coordinates.
+with x0 the position held first and T = `APPROACH_S`; e = x_ref - x and ed = xd_ref - xd, of the coordinates or of the
+joints that the loops move. With an exact model the first makes every error a decoupled second-order system; the second
+is the baseline it is compared with, and a weak one: the diagonal of M overstates the mass that a coupled actuator
+feels. Where there are more actuators than coordinates, the efforts are those of least norm among the ones that do the
+same to the coordinates.
 
 What the model does not know is left to the integral. On the crane at w = 20 rad/s (Kp = w^2, Kd = 2 w), inertia and
 friction off by a tenth, it takes 14 mm rms of the telescope down to 2.4, and costs nothing where the model is exact; a
@@ -14,9 +15,10 @@ disturbance observer would have to differentiate the measured rate, and the nois
 that the cylinders carry. Ki = w^3 / 4 is an eighth of what would be unstable. The integral does not grow while the
 force of an actuator is clipped, unless it then shrinks, and not while it is frozen (`freeze`).
 
-Friction is overcome at the rate of the reference, and of an approach to it where an axis is off: that of a late and
-noisy measurement around rest is a limit cycle. Else an integral has to gather the whole friction before a light axis
-moves, and throws it. Within `REST_BAND` of a reference at rest neither acts: seals hold the axis there.
+Friction is overcome at the rate of the reference, and of an approach to it by what an axis is off beyond `REST_BAND`:
+at the measured rate, late and noisy, it would be a limit cycle around rest, and at the reference's alone an integral
+would have to gather the whole friction before a light axis moves, and throw it then. The integral rests within that
+band of a reference at rest, where seals hold the axis.
 """
 
 import math

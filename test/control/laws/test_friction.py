@@ -41,8 +41,9 @@ def test_an_integral_rests_with_an_axis_that_seals_hold(off, gathered):
     assert seen[-1] == pytest.approx(law.integral_gains * grown, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize(('plant', 'rate', 'off'), thorough(
-    [('second', 100.0, LESS), ('package', 200.0, MORE), ('second', 200.0, EXACT), ('second', 100.0, MORE)], 2, several=True))
+@pytest.mark.parametrize(('plant', 'rate', 'off'), thorough([
+    ('second', 100.0, LESS), ('package', 200.0, MORE), ('second', 200.0, EXACT), ('second', 100.0, MORE)], 2,
+    several=True))
 def test_an_axis_with_stiction_holds_still_within_a_millimetre(plant, rate, off):
     bench = Bench(with_wrong_model(make_machine(FRICTION, plant=plant, rate=rate), off), 1)
     axes = bench.plant.axes
