@@ -1,6 +1,5 @@
 """What efforts of a law are restrained by, cycle after cycle, beside the same in NumPy."""
 
-from collections import deque
 from itertools import product
 
 import numpy as np
@@ -17,9 +16,9 @@ class Law:
     """`restrain_law` in NumPy, but for `restrain_efforts`."""
 
     def __init__(self, forces, limits, standstill, friction):
-        self.all, self.standstill = all(forces), standstill
+        self.standstill = standstill
         self.buffer, self.check = memory_of(forces, limits, standstill, friction)
-        self.path, self.errors, self.time, self.moved, self.wrong = deque(), None, None, None, 0.0
+        self.errors, self.time, self.moved, self.wrong = None, None, None, 0.0
         self.sum = np.zeros(N)
 
     def restrain(self, model, gains, integral_gains, scale, motion, command):
@@ -37,13 +36,10 @@ class Law:
         if stopping:
             most = np.abs(self.errors) + effort_range.STOP_ERROR
             counted[0] = x + np.clip(errors, -most, most)
-        rates = self._rates(t, x, xd, desired[1]) if self.all and not rests else xd
-        if rests:
-            self.path.clear()
         self.check.limits[2] = self.standstill * (effort_range.RESTING if rests else 1.0)
         self.check.ahead[:] = ahead
         integrals = (1.0 if rests else effort_range.STRONGER) * integral_gains * self.sum
-        worst, off = effort_range.restrain_efforts(self.buffer, model, gains, scale, np.array((x, rates)), counted,
+        worst, off = effort_range.restrain_efforts(self.buffer, model, gains, scale, np.array((x, xd)), counted,
                                                    np.array((unknown, integrals)), command)
         if worst < 0:
             self.wrong = 0.0
@@ -52,20 +48,11 @@ class Law:
         self.time = t
         return worst
 
-    def _rates(self, t, x, xd, desired):
-        if not self.path or t > self.path[-1][0]:
-            self.path.append((t, x))
-        while len(self.path) > 2 and t - self.path[1][0] >= effort_range.RATE_S:
-            self.path.popleft()
-        (before, start), (now, end) = self.path[0], self.path[-1]
-        moved = (end - start) / (now - before) if now > before else xd
-        return np.median([xd, moved, desired], axis=0)
-
 
 def memory_of(forces, limits, standstill, friction):
     """(buffer, arrays) of `EffortRange`, as if nothing had been before."""
     rows = np.argsort(~np.array(forces, dtype=bool), kind='stable')
-    buffer = effort_range.make_effort_range(rows, sum(forces), ROOM, positions=9)
+    buffer = effort_range.make_effort_range(rows, sum(forces), ROOM)
     check = effort_range.EffortRange(*views(buffer, effort_range.TYPES))
     check.limits[:], check.standstill[:], check.memory[effort_range.TIME] = limits, standstill, np.nan
     check.friction[:] = friction

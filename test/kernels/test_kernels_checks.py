@@ -170,7 +170,7 @@ class Forces:
         self.rows, self.area, self.residual, self.friction, self.rest = rows, area, residual, allowed, rest
         self.smooth, self.given, self.speed = (np.zeros(len(rows)),) * 2, [], None
 
-    def judge(self, model, command, desired, unknown, dt):
+    def judge(self, model, command, speed, desired, unknown, dt):
         if not 0.0 <= dt <= speeds.LONGEST_STEP_S or np.isnan(command[self.rows]).any():
             self.given, self.speed = [], None
             return speeds.BEGUN
@@ -179,7 +179,7 @@ class Forces:
         if times.sum() < speeds.STEP_S - 1e-12:
             return speeds.NOT_JUDGED
         waited, force = times.sum(), times @ commands / times.sum() * self.area
-        self.given, speed, now = [], model.state[1].copy(), model.efforts[self.rows].copy()
+        self.given, now = [], model.efforts[self.rows].copy()
         stands = not desired.any() and (np.abs(speed) < self.rest).all()
         if self.speed is None:
             self.off, self.lack, self.usual = force - now, force - now, now
@@ -219,15 +219,15 @@ def test_momentum_is_judged_as_by_numpy(rng, rows):
     arrays.lack[:] = 0.0
     for cycle in range(400):
         stands = cycle < 200
-        arrays.state[1] = rng.normal(size=N) * (0.005 if stands else 0.1)
+        speed = rng.normal(size=N) * (0.005 if stands else 0.1)
         desired, unknown = np.zeros(N) if stands else rng.normal(size=N), rng.uniform(0.0, 0.1, N)
         command, dt = rng.normal(size=N), PERIOD
         if cycle % 150 == 149:
             command[rows[-1]] = np.nan
         elif cycle % 130 == 129:
             dt = rng.choice((-0.01, 0.2, np.nan))
-        verdict = speeds.judge_momentum(buffer, model, command, desired, unknown, dt)
-        assert verdict == twin.judge(arrays, command, desired, unknown, dt)
+        verdict = speeds.judge_momentum(buffer, model, command, speed, desired, unknown, dt)
+        assert verdict == twin.judge(arrays, command, speed, desired, unknown, dt)
         if verdict >= speeds.EXPLAINED:
             assert check.found == pytest.approx(np.array(twin.found), rel=1e-9, abs=1e-9)
             assert arrays.lack[rows] == pytest.approx(2.0 * twin.smooth[0] - twin.smooth[1], rel=1e-9, abs=1e-9)
@@ -240,7 +240,7 @@ def test_a_momentum_that_is_not_finite_is_not_explained():
     arrays = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES))
     arrays.inertia[:], arrays.efforts[0] = np.eye(2), np.nan
     speeds.Momentum(*views(buffer, speeds.TYPES)).residual[0] = 1.0
-    assert speeds.judge_momentum(buffer, model, zero, zero, zero, speeds.STEP_S) == 0
+    assert speeds.judge_momentum(buffer, model, zero, zero, zero, zero, speeds.STEP_S) == 0
 
 
 def smoothed(speed, rates, limit, asked, command):

@@ -60,7 +60,7 @@ class MomentumCheck(Check):
             self._given, self._cycles = 0.0, 0
         self._last = inputs.time
         axis = kernels.judge_momentum(
-            self._buffer, law.effort_model(inputs.x, inputs.xd), command, inputs.reference_rate,
+            self._buffer, law.effort_model(*inputs.estimated), command, inputs.xd, inputs.reference_rate,
             law.unknown_accelerations, 0.0 if last is None else inputs.time - last)
         if axis == kernels.NOT_JUDGED:
             return None

@@ -94,6 +94,8 @@ class StateChecks(Check):
         self._channels, self._memory, self._stamps, _ = views(history, kernels.TYPES)
         self._going_on = np.zeros((5, self._dof))
         self._going_on[kernels.MOST_ADDED] = FROZEN_TRAVEL * self._channels['sticking']
+        # twice as many states may come as the period says
+        self._path = np.full((2 * max(round(kernels.RATE_S / period), 1) + 1, 1 + self._dof), np.nan)
         self._estimated_at = 0          # ns, stamp of the last state with an estimate beside a reference; 0: none
         # (verdict, bits, coordinate) of x, xd, stamp, desired_rate
         self._judge = partial(kernels.judge_state, history)
@@ -129,7 +131,7 @@ class StateChecks(Check):
         self._estimated_at = 0 if desired is None else stamp        # what was added to a reference ends with it
         dt = 1e-9 * (stamp - last) if last else math.nan
         goes_on = desired is not None and kernels.go_on(
-            self._going_on, self.x, self.xd, np.array(desired, dtype=float), dt, estimate)
+            self._going_on, self._path, self.x, self.xd, np.array(desired, dtype=float), dt, estimate)
         return tuple(estimate) if goes_on else (self.x, self.xd)
 
     def displaced(self):

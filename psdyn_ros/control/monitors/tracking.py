@@ -158,8 +158,7 @@ class EffortCheck(Check):
             return
         self._law, self._names, self._period, self._forces = law, config.machine.actuators, config.period, forces
         rows, room = np.argsort(~forces, kind='stable'), max(round(WINDOW / config.period), 2) + 1
-        positions = 2 * max(round(effort_range.RATE_S / config.period), 1) + 1     # where states come twice as often
-        self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room, positions)
+        self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room)
         self._range = effort_range.EffortRange(*views(self._buffer, effort_range.TYPES))
         declared = config.declaration
         self._range.standstill[:] = declared.standstill_speed

@@ -17,20 +17,18 @@ from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 from .actuation import INT, beyond_rest
 from .error_range import STRONGER, set_bounds
-from .plausibility import median
 
 ROUNDING = 1e-6         # of the limit
 DEMANDED = 0.25         # of the feedback by the gains, that a law has to give towards its reference
 RESTING = 0.5           # of the speed of standstill, that an axis may be given while the reference rests
 SETTLING_S = 0.5        # from which on it does
-RATE_S = 0.02           # s, over which positions tell a rate
 HELD = 0.12              # of the friction of seals that surely holds an axis at rest
 GROSS = 4.0             # times what may be given away, which count as so many times that
 STOP_ERROR = 0.0005     # m or rad, error that a stop may add to that with which it begins
 FORGET_S = 300.0        # in which errors are forgotten that an integral may have gathered
 LONGEST_STEP = 0.1      # s between two states
 GIVEN, ASKED, LOW, HIGH = range(4)      # rows of `found`
-TIME, RESTED_S, WRONG_S, STOPPING, STATES = range(5)    # of the memory
+TIME, RESTED_S, WRONG_S, STOPPING = range(4)        # of the memory
 
 
 class EffortModel(NamedTuple):
@@ -103,11 +101,10 @@ class EffortRange(NamedTuple):
     system: np.ndarray      # (k, k) scratch: factors of the inertia
     coupling: np.ndarray    # (k, n - k) scratch
     right: np.ndarray       # (k, 1) scratch: right-hand side
-    memory: np.ndarray      # (5,) s of the last state; for which the reference rests; for which the command is out of
-                            # its range; whether it is a stop; count of the positions in `path`
+    memory: np.ndarray      # (4,) s of the last state; for which the reference rests; for which the command is out of
+                            # its range; whether it is a stop
     sum: np.ndarray         # (n,) m s, rad s: integrals of the errors, not those of the law, which may be wrong
     errors: np.ndarray      # (n,) m, rad when the stop began
-    path: np.ndarray        # (N, 1 + n) s and positions of the last `RATE_S`, the oldest first
     measured: np.ndarray    # (2, n) scratch: as of `restrain_efforts`
     desired: np.ndarray     # (3, n) scratch: the same
     others: np.ndarray      # (2, n) scratch: the same
@@ -115,22 +112,19 @@ class EffortRange(NamedTuple):
 
 
 # types of the fields of `EffortRange`
-TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 16
+TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 15
 
 
-def make_effort_range(rows, count, room, positions=3):
-    """Return the buffer of `EffortRange` over `room` cycles: of rows (n,) the first `count` are at force level.
-
-    positions  of the path at most
-    """
+def make_effort_range(rows, count, room):
+    """Return the buffer of `EffortRange` over `room` cycles: of rows (n,) the first `count` are at force level."""
     n, k = len(rows), count
     return pack(EffortRange(
         rows=np.array(rows, INT), limits=np.zeros((3, n)), standstill=np.zeros(n), area=np.ones(n),
         recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), efforts=np.zeros(k), ahead=np.zeros(n),
         away=np.zeros(n), bounds=np.zeros((2, n)), found=np.zeros((4, k)), system=np.zeros((k, k)),
-        coupling=np.zeros((k, n - k)), right=np.zeros((k, 1)), memory=np.zeros(5), sum=np.zeros(n),
-        errors=np.zeros(n), path=np.zeros((positions, 1 + n)), measured=np.zeros((2, n)),
-        desired=np.zeros((3, n)), others=np.zeros((2, n)), friction=np.zeros(n)))
+        coupling=np.zeros((k, n - k)), right=np.zeros((k, 1)), memory=np.zeros(4), sum=np.zeros(n),
+        errors=np.zeros(n), measured=np.zeros((2, n)), desired=np.zeros((3, n)), others=np.zeros((2, n)),
+        friction=np.zeros(n)))
 
 
 @kernel
@@ -142,7 +136,7 @@ def bind_effort_range(buffer):
         records(buffer, 8, FLOAT)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0], matrix(buffer, 11)[0],
         matrix(buffer, 12)[0], matrix(buffer, 13)[0], records(buffer, 14, FLOAT)[0], records(buffer, 15, FLOAT)[0],
         records(buffer, 16, FLOAT)[0], matrix(buffer, 17)[0], matrix(buffer, 18)[0], matrix(buffer, 19)[0],
-        matrix(buffer, 20)[0], records(buffer, 21, FLOAT)[0])
+        records(buffer, 20, FLOAT)[0])
 
 
 class Motion(NamedTuple):
@@ -188,10 +182,6 @@ def restrain_law(buffer, model, gains, integral_gains, scale, motion, command):
         check.ahead[i], check.others[0, i] = motion.ahead[i], motion.unknown[i]
         check.others[1, i] = (1.0 if rests else STRONGER) * integral_gains[i] * check.sum[i]
     limit_errors(check, motion.stopping)
-    if rests or check.efforts.shape[0] < n:
-        memory[STATES] = 0.0
-    else:
-        set_middle_rates(check, t)
     worst, off = restrain_efforts(buffer, model, gains, scale, check.measured, check.desired, check.others, command)
     if worst < 0 or off <= 0.0:
         memory[WRONG_S] = 0.0
@@ -212,40 +202,6 @@ def limit_errors(check, stopping):
             most = abs(check.errors[i]) + STOP_ERROR
             check.desired[0, i] = check.measured[0, i] + min(max(error, -most), most)
     check.memory[STOPPING] = 1.0 if stopping else 0.0
-
-
-@kernel
-def set_middle_rates(check, t):
-    """Let the middle of measured and desired rates, and those of the positions, be the measured ones.
-
-    A velocity that lies asks for a force before it is found out, which throws the lightest of coupled axes.
-    """
-    path, measured, n = check.path, check.measured, check.sum.shape[0]
-    count = int(check.memory[STATES])
-    if count == 0 or t > path[count - 1, 0]:
-        if count == path.shape[0]:
-            count = without_oldest(path, count)
-        path[count, 0] = t
-        for i in range(n):
-            path[count, 1 + i] = measured[0, i]
-        count += 1
-    while count > 2 and t - path[1, 0] >= RATE_S:
-        count = without_oldest(path, count)
-    check.memory[STATES] = count
-    took = path[count - 1, 0] - path[0, 0]
-    for i in range(n):
-        rate = measured[1, i]
-        moved = (path[count - 1, 1 + i] - path[0, 1 + i]) / took if took > 0.0 else rate
-        measured[1, i] = median(rate, moved, check.desired[1, i])
-
-
-@kernel
-def without_oldest(path, count):
-    """Take the first of `count` rows out of a path; return how many are left."""
-    for row in range(1, count):
-        for column in range(path.shape[1]):
-            path[row - 1, column] = path[row, column]
-    return count - 1
 
 
 @entry

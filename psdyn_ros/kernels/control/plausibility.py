@@ -56,6 +56,7 @@ UNCLOSED, NON_FINITE, ACCEPTED, JUMPED = -3, -2, 0, 1
 ADDED, MOST_ADDED, STEP = 2, 3, 4      # rows of what goes on without its position
 FROZEN, WARNED, DISAGREES, AT_STOP, DRIFTS = 1, 2, 4, 8, 16     # bits
 DRIFT_S = 0.25              # over which a drift of positions from velocities is forgotten
+RATE_S = 0.02               # over which positions tell a rate
 DRIFT_STEP_S = 0.02         # of the disagreement that is allowed, by which a position may drift at rest
 
 # A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
@@ -230,8 +231,10 @@ def judge_state(history, x, xd, stamp, desired_rate):
 
 
 @entry
-def go_on(memory, x, xd, desired, dt, estimate):
-    """Let coordinates go on while the reference moves and their position is bit-identical; return whether any do.
+def go_on(memory, path, x, xd, desired, dt, estimate):
+    """Estimate x and xd for a law while a reference is followed; return whether they are other than measured.
+
+    Coordinates go on while the reference moves and their position is bit-identical, and get `middle_rates`.
 
     Such a position says nothing new: friction holds the machine, the step of the encoder is coarse, or it is stuck. A
     law that acted on the error, which grows, would drive the machine of a stuck encoder ever faster. So they go on by
@@ -239,6 +242,7 @@ def go_on(memory, x, xd, desired, dt, estimate):
     was added to it is taken back.
 
     memory    (5, n) x and xd before, what was added, the most that is, and the last step of the position [m, rad]
+    path      (N, 1 + n) of `middle_rates`
     x, xd     (n,) measured
     desired   (3, n) reference when those before were measured
     dt        s since then; NaN: there are none before
@@ -264,7 +268,38 @@ def go_on(memory, x, xd, desired, dt, estimate):
         estimate[1, i] = rate + dt * acceleration if goes_on else xd[i]
         memory[0, i], memory[1, i], memory[ADDED, i] = x[i], xd[i], added
         further = further or beyond != 0.0 or goes_on
-    return further
+    return middle_rates(path, x, desired, dt, estimate[1]) or further
+
+
+@kernel
+def middle_rates(path, x, desired, dt, rates):
+    """Let rates (n,) be the middle of themselves, of those of the positions, and of the reference's; return whether any
+    changes.
+
+    While the reference moves. Where a velocity lies, a law at force level would throw the lightest of coupled axes
+    before that is found out.
+
+    path  (N, 1 + n) of the last states, the newest first: s since each, NaN: there was none; and positions
+    x, desired, dt  as of `go_on`
+    """
+    for row in range(path.shape[0] - 1, 0, -1):
+        path[row, 0] = path[row - 1, 0] + dt
+        for i in range(x.shape[0]):
+            path[row, 1 + i] = path[row - 1, 1 + i]
+    path[0, 0] = 0.0
+    moves, changed, oldest = False, False, 0
+    for i in range(x.shape[0]):
+        path[0, 1 + i] = x[i]
+        moves = moves or desired[1, i] != 0.0
+    while oldest < path.shape[0] - 1 and path[oldest, 0] < RATE_S and path[oldest + 1, 0] > 0.0:
+        oldest += 1
+    if not moves or oldest == 0:
+        return False
+    for i in range(x.shape[0]):
+        moved = (x[i] - path[oldest, 1 + i]) / path[oldest, 0]
+        middle = median(rates[i], moved, desired[1, i] + dt * desired[2, i])
+        changed, rates[i] = changed or middle != rates[i], middle
+    return changed
 
 
 @entry

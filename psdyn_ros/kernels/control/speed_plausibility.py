@@ -217,7 +217,7 @@ def bind_momentum(buffer):
 
 
 @entry
-def judge_momentum(buffer, model, command, desired, unknown, dt):
+def judge_momentum(buffer, model, command, speed, desired, unknown, dt):
     """Return the axis at force level whose motion its force does not explain; EXPLAINED: none.
 
     NOT_JUDGED: it is not time yet. BEGUN: the comparison begins again, after too long a time or without a command.
@@ -225,6 +225,7 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
     buffer   of `Momentum`
     model    buffer of `EffortModel` at the measured state, whose lack is set
     command  (n,) since the last cycle, NaN: left out
+    speed    (n,) measured
     desired  (n,) rates of the reference
     unknown  (n,) accelerations that may come from a motion that is not measured
     dt       s since the last cycle
@@ -249,7 +250,7 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
     if memory[WAITED_S] < STEP_S:
         return NOT_JUDGED
     m = bind_effort_model(model)
-    compare_momentum(s, m, memory[WAITED_S], rests(s, m.state[1], desired))
+    compare_momentum(s, m, speed, memory[WAITED_S], rests(s, speed, desired))
     return largest_change(s, unknown)
 
 
@@ -263,14 +264,14 @@ def rests(s, speed, desired):
 
 
 @kernel
-def compare_momentum(s, m, dt, stands):
+def compare_momentum(s, m, speed, dt, stands):
     """Smooth the forces beyond those of the model m that changed no speed within dt [s], and learn of them.
 
     All is learnt in the beginning: at once at rest, else over `HORIZON_S`, since a motion may accelerate. `lack`, which
     the integral of a law gives, begins at 0 where that does, not here.
     Leaves the inertia of these axes in `system`, and what was not learnt yet in `right`.
     """
-    speed, forces, count = m.state[1], s.forces, s.rows.shape[0]
+    forces, count = s.forces, s.rows.shape[0]
     compared = s.memory[COMPARED_S]
     new, learnt = min(dt / HORIZON_S, 1.0), min(dt / LEARNING_S, 1.0)
     if compared < HORIZON_S:

@@ -369,11 +369,12 @@ def test_the_largest_share_is_that_of_numpy(rng):
 
 def estimates(positions, rates, reference, period=0.002):
     """(N,) positions on which a law may act, of one coordinate whose reference has this rate."""
+    path = np.full((3, 2), np.nan)
     memory, desired, found = np.zeros((5, 1)), np.array([[0.0], [reference], [0.0]]), []
     memory[plausibility.MOST_ADDED] = 0.01
     for k, (x, xd) in enumerate(zip(positions, rates)):
         estimate = np.empty((2, 1))
-        plausibility.go_on(memory, np.array([x]), np.array([xd]), desired, period if k else np.nan, estimate)
+        plausibility.go_on(memory, path, np.array([x]), np.array([xd]), desired, period if k else np.nan, estimate)
         found.append(estimate[0, 0])
     return np.array(found)
 
@@ -389,3 +390,23 @@ def test_a_coarse_encoder_is_smoothed_without_a_lead():
     step, true = 1e-4, 0.2 + 2e-5 * np.arange(500)
     found = estimates(np.round(true / step) * step, 0.01 + 1e-3 * (-1.0) ** np.arange(500), 0.01)
     assert abs((found - true)[50:].mean()) < 0.2 * step and np.abs(found - true)[50:].max() < 0.6 * step
+
+
+@pytest.mark.parametrize('lie', [1.0, -1.0, 0.0, 2.0])
+def test_a_law_gets_the_middle_of_measured_rate_that_of_positions_and_reference(rng, lie):
+    """In NumPy, from states in uneven steps, some of which follow a break; the second coordinate rests."""
+    memory, path, seen = np.zeros((5, 2)), np.full((9, 3), np.nan), []
+    t, x, desired = 0.0, np.array([0.2, 0.3]), np.zeros((3, 2))
+    for k in range(400):
+        desired = np.array([[0.0, 0.0], [0.1 * np.sin(0.05 * k), 0.0], rng.normal(size=2)])
+        dt = np.nan if k % 50 == 0 else rng.uniform(0.003, 0.009)
+        t, x = t + np.nan_to_num(dt), x + rng.normal(size=2) * 1e-4 + np.nan_to_num(dt) * desired[1]
+        xd, estimate = lie * desired[1] + rng.normal(size=2) * 1e-3, np.empty((2, 2))
+        seen = [*([] if np.isnan(dt) else seen), (t, x)]
+        differs = plausibility.go_on(memory, path, x, xd, desired, dt, estimate)
+        expected, before = xd, [state for state in seen[:-1] if t - state[0] >= plausibility.RATE_S - 1e-12]
+        if desired[1].any() and len(seen) > 1:
+            begun, start = before[-1] if before else seen[0]
+            expected = np.median([xd, (x - start) / (t - begun), desired[1] + dt * desired[2]], axis=0)
+        assert estimate[1] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert differs == (estimate[1] != xd).any() and (estimate[0] == x).all()
