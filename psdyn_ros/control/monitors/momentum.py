@@ -59,9 +59,12 @@ class MomentumCheck(Check):
             command = (self._given + command) / (self._cycles + 1)
             self._given, self._cycles = 0.0, 0
         self._last = inputs.time
+        x, xd = inputs.estimated
+        if x is not inputs.x:       # it goes on for the law, but was not measured
+            x, xd = inputs.x, inputs.xd
         axis = kernels.judge_momentum(
-            self._buffer, law.effort_model(*inputs.estimated), command, inputs.xd, inputs.reference_rate,
-            law.unknown_accelerations, 0.0 if last is None else inputs.time - last)
+            self._buffer, law.effort_model(x, xd), command, inputs.xd, inputs.reference_rate, law.unknown_accelerations,
+            0.0 if last is None else inputs.time - last)
         if axis == kernels.NOT_JUDGED:
             return None
         self._failing = axis >= 0

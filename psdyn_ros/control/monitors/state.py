@@ -130,9 +130,11 @@ class StateChecks(Check):
         stamp, last, estimate = self.input.stamp, self._estimated_at, np.empty((2, self._dof))
         self._estimated_at = 0 if desired is None else stamp        # what was added to a reference ends with it
         dt = 1e-9 * (stamp - last) if last else math.nan
-        goes_on = desired is not None and kernels.go_on(
-            self._going_on, self._path, self.x, self.xd, np.array(desired, dtype=float), dt, estimate)
-        return tuple(estimate) if goes_on else (self.x, self.xd)
+        goes_on = other = False
+        if desired is not None:
+            goes_on, other = kernels.go_on(self._going_on, self._path, self.x, self.xd,
+                                           np.array(desired, dtype=float), dt, estimate)
+        return estimate[0] if goes_on else self.x, estimate[1] if goes_on or other else self.xd
 
     def displaced(self):
         """[(coordinate, before, now)] that are off since a step that lasts, though nothing moved the machine."""
@@ -150,7 +152,7 @@ class StateChecks(Check):
         for field in ('changed', 'driven'):
             stamps = self._channels[field]
             stamps[stamps != 0] += jump
-        self._estimated_at = 0
+        self._estimated_at += jump if self._estimated_at else 0
         if self._sensors:
             self._sensors.forget()
 

@@ -232,7 +232,8 @@ def judge_state(history, x, xd, stamp, desired_rate):
 
 @entry
 def go_on(memory, path, x, xd, desired, dt, estimate):
-    """Estimate x and xd for a law while a reference is followed; return whether they are other than measured.
+    """Estimate x and xd for a law while a reference is followed; return whether (any coordinate goes on, rates are
+    others).
 
     Coordinates go on while the reference moves and their position is bit-identical, and get `middle_rates`.
 
@@ -268,7 +269,7 @@ def go_on(memory, path, x, xd, desired, dt, estimate):
         estimate[1, i] = rate + dt * acceleration if goes_on else xd[i]
         memory[0, i], memory[1, i], memory[ADDED, i] = x[i], xd[i], added
         further = further or beyond != 0.0 or goes_on
-    return middle_rates(path, x, desired, dt, estimate[1]) or further
+    return further, middle_rates(path, x, desired, dt, estimate[1])
 
 
 @kernel
@@ -291,7 +292,8 @@ def middle_rates(path, x, desired, dt, rates):
     for i in range(x.shape[0]):
         path[0, 1 + i] = x[i]
         moves = moves or desired[1, i] != 0.0
-    while oldest < path.shape[0] - 1 and path[oldest, 0] < RATE_S and path[oldest + 1, 0] > 0.0:
+    # after a gap the machine may have another speed than it had on the average
+    while oldest < path.shape[0] - 1 and path[oldest, 0] < RATE_S and 0.0 < path[oldest + 1, 0] <= 2.0 * RATE_S:
         oldest += 1
     if not moves or oldest == 0:
         return False

@@ -242,12 +242,13 @@ def test_streamed_points_faster_than_the_reduced_speed_are_followed_at_that_and_
 
 
 def test_too_far_from_the_reference_is_a_stop_from_where_it_is_F20():
-    # or F11 would have found it first
-    rig = Rig(declared={'tracking_tolerance': np.full(4, 0.004)}, plausibility={'velocity_residual': 10.0}).run()
+    # or F11 and F43 would have found it first
+    rig = Rig(declared={'tracking_tolerance': np.full(4, 0.004)},
+              plausibility={'velocity_residual': 10.0, 'momentum_residual': 10.0}).run()
     off, shares = 0, []
 
     def blocked(stamp, x, xd):
-        return stamp, x - [0.0, 1e-4 * off, 0.0, 0.0], xd
+        return stamp, x - [0.0, 3e-4 * off, 0.0, 0.0], xd
     while rig.state is RUN:
         off += 1
         rig.tick(state=blocked)

@@ -15,7 +15,7 @@ from psdyn_ros.tools.studies.tracking_runs import EXACT, PERIOD, Mismatch, crane
 
 START, STILL = np.array([0.0, 0.2, 0.2, 0.2]), np.zeros(4)
 MORE, LESS = Mismatch(inertia=0.9, friction=1.1), Mismatch(inertia=1.1, friction=0.9)   # than the machine has
-STICTION = 1e3          # N above Coulomb friction, of which the law does not know
+STICTION = 500.0          # N above Coulomb friction, of which the law does not know
 
 
 def resting_law():

@@ -225,7 +225,7 @@ def test_a_state_that_comes_late_is_compared_with_all_that_was_given_until_then(
         stamp = stamp if now % (SECOND // 5) > 3 * SECOND // 25 else now
         xd = 1e-9 * stamp * acceleration
         findings.append(check.evaluate(SimpleNamespace(
-            x=x, xd=xd, time=1e-9 * stamp, reference_rate=1e-9 * now * acceleration,
+            x=x, xd=xd, estimated=(x, xd), time=1e-9 * stamp, reference_rate=1e-9 * now * acceleration,
             command=core.manipulator.inverse_dynamics(x, xd, acceleration))))
     assert () in findings and set(findings) <= {(), None}
 
