@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from ...kernels.control.speed_governor import AT_REST, govern
-from ...model.parameters.safety import EFFORT, GRAVITY, HOLDS, NEUTRAL, PRESSURE
+from ...model.parameters.safety import GRAVITY, HOLDS, NEUTRAL
 from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import Check, When
 from ..monitors.momentum import MomentumCheck
@@ -53,8 +53,7 @@ class OutputSelector:
         self._closing = OutputRamp(declaration, law.swing_period)
         self._valves = np.array([interface in HOLDS and kind == NEUTRAL
                                  for interface, kind in zip(declaration.interfaces, declaration.safe_kind)])
-        self._by_speed = [i for i, interface in enumerate(declaration.interfaces)
-                          if interface not in (EFFORT, PRESSURE)]
+        self._by_speed = np.flatnonzero(~declaration.by_force).tolist()
         self.closing = False            # whether valves are on their way to the safe output
         self._deceleration = np.array(declaration.deceleration)
         self._standstill, self._asked = np.array(declaration.standstill_speed), asked_speed(config)

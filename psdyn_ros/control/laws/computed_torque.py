@@ -3,11 +3,10 @@
     computed torque        f = ID(x, xd, xdd_ref + Kd ed + Kp e + Ki int e) + friction(xd_ref + e / T)
     PD, constant gravity   f = f_g(x0) + diag(M(x0)) (Kp e + Kd ed) + friction(xd_ref + e / T)
 
-with x0 the position held first and T = `APPROACH_S`; e = x_ref - x and ed = xd_ref - xd, of the coordinates or of the
+with x0 the position held first, T = `APPROACH_S`, e = x_ref - x and ed = xd_ref - xd, of the coordinates or of the
 joints that the loops move. With an exact model the first makes every error a decoupled second-order system; the second
-is the baseline it is compared with, and a weak one: the diagonal of M overstates the mass that a coupled actuator
-feels. Where there are more actuators than coordinates, the efforts are those of least norm among the ones that do the
-same to the coordinates.
+is the baseline, and a weak one: the diagonal of M overstates the mass that a coupled actuator feels. Where there are
+more actuators than coordinates, the efforts are those of least norm that do the same to the coordinates.
 
 What the model does not know is left to the integral. On the crane at w = 20 rad/s (Kp = w^2, Kd = 2 w), inertia and
 friction off by a tenth, it takes 14 mm rms of the telescope down to 2.4, and costs nothing where the model is exact; a
@@ -16,9 +15,8 @@ that the cylinders carry. Ki = w^3 / 4 is an eighth of what would be unstable. T
 force of an actuator is clipped, unless it then shrinks, and not while it is frozen (`freeze`).
 
 Friction is overcome at the rate of the reference, and of an approach to it by what an axis is off beyond `REST_BAND`:
-at the measured rate, late and noisy, it would be a limit cycle around rest, and at the reference's alone an integral
-would have to gather the whole friction before a light axis moves, and throw it then. The integral rests within that
-band of a reference at rest, where seals hold the axis.
+the measured rate, late and noisy, would make a limit cycle around rest, and an integral that has to gather the whole
+friction throws a light axis. The integral rests within that band of a reference at rest, where seals hold the axis.
 """
 
 import math

@@ -4,7 +4,6 @@ import numpy as np
 
 from ...kernels.control import speed_plausibility as kernels
 from ...kernels.runtime.buffer import views
-from ...model.parameters.safety import EFFORT, PRESSURE
 from .check import AT_ONCE, SAFE_OPEN_LOOP, Check, Finding, Row, When
 
 FRICTION = 0.5          # of the friction of the model, by which that of the machine may differ from it
@@ -26,7 +25,7 @@ class MomentumCheck(Check):
     when = When.COMMAND
 
     def __init__(self, config, law):
-        forces = np.isin(law.interfaces, (EFFORT, PRESSURE))
+        forces = config.declaration.by_force
         self.required = law.model_feedback and bool(forces.any())
         if not self.required:
             return

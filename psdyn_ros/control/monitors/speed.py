@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...kernels.control import speed_plausibility as kernels
-from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
+from ...model.parameters.hydraulics import VALVE, VELOCITY
 from .actuator_motion import ActuatorMotion
 from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Finding, Row, State, When
 
@@ -92,8 +92,7 @@ class SwingCheck(Check):
     def __init__(self, config, law):
         self._motion, self._names = ActuatorMotion(config.machine), config.machine.actuators
         rest, rated = np.array(config.declaration.standstill_speed), np.array(config.machine.limits.velocity, float)
-        forces = np.isin(config.declaration.interfaces, (EFFORT, PRESSURE))
-        in_motion = np.where(forces, np.maximum(SWINGING * rest, SWING_SHARE * rated), np.inf)
+        in_motion = np.where(config.declaration.by_force, np.maximum(SWINGING * rest, SWING_SHARE * rated), np.inf)
         self._limits = np.array([AT_REST * rest, asked_speed(config), in_motion])
         self._swing, self._rested, self._halves = np.zeros((3, rest.size)), np.zeros(1), np.zeros((6, rest.size))
 
@@ -140,7 +139,7 @@ class StopCheck(Check):
         slowing, rated = SLOWING * np.array(config.declaration.deceleration), np.array(m.limits.velocity, dtype=float)
         rest = np.array(config.declaration.standstill_speed)
         self._limits = np.array([slowing, STANDS * rated, rest])
-        forces = np.isin(law.interfaces, (EFFORT, PRESSURE))
+        forces = config.declaration.by_force
         self._by_force = bool(forces.any())
         # valves beside forces shut on a ramp, which is not to be cut off for a swing
         self._limits_of_ramp = np.array([slowing, (STANDS_BY_FORCE if forces.all() else STANDS) * rated, rest])

@@ -6,7 +6,6 @@ import numpy as np
 
 from ...kernels.control import effort_range, plausibility
 from ...kernels.runtime.buffer import views
-from ...model.parameters.safety import EFFORT, PRESSURE
 from .actuator_motion import ActuatorMotion
 from .check import (
     BRAKED,
@@ -152,7 +151,7 @@ class EffortCheck(Check):
     when = When.COMMAND
 
     def __init__(self, config, law):
-        forces = np.isin(law.interfaces, (EFFORT, PRESSURE))
+        forces = config.declaration.by_force
         self.required = law.model_feedback and bool(forces.any())
         if not self.required:
             return

@@ -10,7 +10,6 @@ the machine did not get what the law asked for: a check has restrained it then, 
 
 import numpy as np
 
-from ...model.parameters.safety import EFFORT, PRESSURE
 from .output_ramp import EASE, OutputRamp
 
 FADING = 3          # power of the time with which what fades gets less
@@ -26,7 +25,7 @@ class OpenLoopStop:
     def __init__(self, declaration, law):
         self._law, self._ramp = law, OutputRamp(declaration, law.swing_period)
         self._deceleration = np.array(declaration.deceleration)
-        self._forces = np.array([interface in (EFFORT, PRESSURE) for interface in declaration.interfaces])
+        self._forces = declaration.by_force
         self._braking, self._limit = bool(self._forces.any()), np.array(declaration.command_limit)[self._forces]
         self._began = self._time = 0
         self._fading = self._lasting = None         # parts of the commands beside those of the model

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...kernels.control.output_gate import pass_commands
 from ...model.errors import PsdynError, shorten
-from ...model.parameters.safety import EFFORT, GRAVITY, PRESSURE, VELOCITY
+from ...model.parameters.safety import EFFORT, GRAVITY, VELOCITY
 
 NO_COMMAND = math.nan
 DOUBLE = np.dtype(np.float64)
@@ -38,7 +38,7 @@ class OutputGate:
         self._gravity = [kind == GRAVITY for kind in declaration.safe_kind]
         self._last = np.full(self._shape, NO_COMMAND)
         self._range_clamps, self._rate_clamps = np.zeros((2, *self._shape), dtype=np.int64)
-        coupled = np.array([interface in (EFFORT, PRESSURE) for interface in declaration.interfaces], dtype=np.int64)
+        coupled = declaration.by_force.astype(np.int64)
         self.clamped = 0
         """How often commands were beyond their limits, all together."""
         self._clamp = partial(pass_commands, self._limit, self._rate, coupled, self._last, self._range_clamps,

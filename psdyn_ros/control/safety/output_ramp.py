@@ -3,7 +3,6 @@ import math
 
 import numpy as np
 
-from ...model.parameters.safety import EFFORT, PRESSURE
 from ...model.units import SECOND
 
 EASE = 0.1              # s in which a ramp takes up its slope, and gives it up: a sudden stop swings on its oil
@@ -32,7 +31,7 @@ class OutputRamp:
         self._limit = declaration.command_limit.tolist()
         self._longest, self._stop_time = declaration.stop_time - EASE, declaration.stop_time_ns
         self._half_swing = 0.5 * swing_period
-        self._by_oil = [interface not in (EFFORT, PRESSURE) for interface in declaration.interfaces]
+        self._by_oil = (~declaration.by_force).tolist()
         self._count = len(self._rate)
         self._from = self._to = [0.0] * self._count
         self._started = 0

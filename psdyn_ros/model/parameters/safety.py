@@ -210,6 +210,11 @@ class SafetyDeclaration:
     stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
 
     @property
+    def by_force(self):
+        """(actuators,) bool: whether commands are efforts or pressures, which only the controller holds still."""
+        return np.isin(self.interfaces, (EFFORT, PRESSURE))
+
+    @property
     def freeze_travel(self):
         """(actuators,) m, rad that a reference goes before a position that is bit-identical is a fault."""
         return STICKING * self.tracking_tolerance

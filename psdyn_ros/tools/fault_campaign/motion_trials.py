@@ -186,9 +186,6 @@ def _full(bench, spool, rates):
     return int((against & (np.abs(spool) > FULL)).sum(axis=0).max())
 
 
-# all
-
-
 def run(seeds, *, plants=PLANTS, rates=RATES, levels=MOTION_LEVELS, only='', short=False, workers=1, seconds=math.inf):
     """Yield every `MotionTrial`.
 
@@ -228,9 +225,6 @@ def _run_part(plant, rate, level, seed, part, only, short, until):
         healthy = _healthy(level, plant, rate, state, seed, injection.sound)
         trials.append(run_motion(machine, plant, injection, state, seed, healthy))
     return trials
-
-
-# a sound machine
 
 
 def false_stops(machine, seed, seconds):
