@@ -59,7 +59,7 @@ class MomentumCheck(Check):
             self._given, self._cycles = 0.0, 0
         self._last = inputs.time
         x, xd = inputs.estimated
-        if x is not inputs.x:       # it goes on for the law, but was not measured
+        if x is not inputs.x:       # one that goes on for the law was not measured
             x, xd = inputs.x, inputs.xd
         axis = kernels.judge_momentum(
             self._buffer, law.effort_model(x, xd), command, inputs.xd, inputs.reference_rate, law.unknown_accelerations,

@@ -277,8 +277,8 @@ def middle_rates(path, x, desired, dt, rates):
     """Let rates (n,) be the middle of themselves, of those of the positions, and of the reference's; return whether any
     changes.
 
-    While the reference moves. Where a velocity lies, a law at force level would throw the lightest of coupled axes
-    before that is found out.
+    While the reference moves. By a velocity that lies, a law at force level throws the lightest of coupled axes before
+    that is found out.
 
     path  (N, 1 + n) of the last states, the newest first: s since each, NaN: there was none; and positions
     x, desired, dt  as of `go_on`

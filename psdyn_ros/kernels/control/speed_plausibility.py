@@ -223,7 +223,7 @@ def judge_momentum(buffer, model, command, speed, desired, unknown, dt):
     NOT_JUDGED: it is not time yet. BEGUN: the comparison begins again, after too long a time or without a command.
 
     buffer   of `Momentum`
-    model    buffer of `EffortModel` at the measured state, whose lack is set
+    model    buffer of `EffortModel` at the measured position, whose lack is set
     command  (n,) since the last cycle, NaN: left out
     speed    (n,) measured
     desired  (n,) rates of the reference
