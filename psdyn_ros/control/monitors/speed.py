@@ -9,8 +9,8 @@ from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Findi
 
 AT_REST = 1.5               # times the speed of standstill that the machine may have at rest, as where static friction
                             # lets go
-SWINGING = 3.5              # times the speed of standstill, and
-SWING_SHARE = 0.1           # share of its rated speed, by which an axis at force level may swing in motion anyway
+SWINGING = 2.5              # times the speed of standstill, and
+SWING_SHARE = 0.07          # share of its rated speed, by which an axis at force level may swing in motion anyway
 STANDS = 0.125              # share of the rated speed that a stop may add, and ends with
 STANDS_BY_FORCE = 0.03      # the same where forces are given that look at nothing measured: what adds speed goes on
 REACTION = 0.1              # s until a stop slows down
@@ -84,7 +84,7 @@ class SwingCheck(Check):
         Row('F41', 'swing_growing', STOP_OPEN_LOOP, 'while its reference rests, faster than in its first half second, '
             'and than 1.5 times the speed of standstill', RAMPED, 4, 0.05, event=True),
         Row('F41', 'swing_in_motion', SAFE_OPEN_LOOP, 'an axis at force level swings about the speed of its reference, '
-            'to either side twice as fast as a period before, by a tenth of the rated speed and 3.5 times that of '
+            'to either side 1.5 times as fast as a period before, by 0.07 of the rated speed and 2.5 times that of '
             'standstill', AT_ONCE, 4, event=True),
     )
     when = When.STATE
