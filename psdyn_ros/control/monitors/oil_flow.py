@@ -16,7 +16,7 @@ IN_A_ROW = 5                # cycles with too large a force
 WRONG_COMMANDS = 0.05       # s with commands for a speed that is off by as much again as is allowed
 GROSS = 12.0                # times that, which count as so many times that
 OFF = 1.0                   # times the speed of standstill, by which a command may be off beyond all that explains it
-SETTLING = 0.5              # s from the beginning in which nothing is judged
+SETTLING = 0.1              # s from the beginning in which nothing is judged
 LONGEST_STEP = 0.1          # s between two states, else the comparison begins again
 
 

@@ -309,7 +309,7 @@ def half_swings(off, turned):
 
 @pytest.mark.parametrize(('growth', 'hertz'), [(1.0, 4.0), (1.2, 4.0), (1.5, 4.0), (2.0, 4.0), (2.0, 1.5)])
 def test_a_swing_about_the_speed_of_the_reference_is_found_where_it_grows_and_is_fast(growth, hertz, rng):
-    check, seen, period, limit = SwingCheck(configuration(VALVES), None), _Resting(0.01), 0.01, 0.07
+    check, seen, period, limit = SwingCheck(configuration(VALVES), None), _Resting(0.01), 0.01, 0.05
     seen.reference_rate[:] = 0.05, -0.02, 0.0, 0.01
     time = period * np.arange(300)
     off = 0.01 * growth ** (2.0 * hertz * time) * np.sin(2.0 * np.pi * hertz * time) + rng.uniform(-1e-3, 1e-3, 300)
@@ -322,8 +322,8 @@ def test_a_swing_about_the_speed_of_the_reference_is_found_where_it_grows_and_is
     wanted, halves = None, half_swings(off, 0.15 * limit)
     for j in range(3, len(halves)):
         begins, most = [one for one, _ in halves[j - 3:j + 1]], [one[-1] for _, one in halves[j - 3:j]]
-        if max(np.diff(begins)) * period <= 0.25 + 1e-9 and most[2] > 2.0 * most[0]:
-            limit_now = max(2.0 * most[1], limit)
+        if max(np.diff(begins)) * period <= 0.25 + 1e-9 and most[2] > 1.5 * most[0]:
+            limit_now = max(1.5 * most[1], limit)
             beyond = [k for k, now in enumerate(halves[j][1]) if now > limit_now and k * period <= 0.25]
             if beyond and wanted is None:
                 wanted = begins[3] + beyond[0]

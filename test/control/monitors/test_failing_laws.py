@@ -134,6 +134,11 @@ def test_a_blind_stop_gives_nothing_that_the_machine_did_not_get_before():
     assert trial.good and trial.reason, trial.text()
 
 
+def test_an_encoder_that_drifts_soon_after_enabling_moves_no_rod():
+    trial = failing('valve', 500.0, 'encoder: an encoder drifts, its velocity too', HOLD)
+    assert trial.good and 'F38' in trial.reason, trial.text()
+
+
 def test_a_ramp_opens_no_valve_farther_than_it_was():
     """That of a machine which is braked would else be opened for the speed of its reference."""
     bench = Bench(usual('package', RUN)[0], 0)
