@@ -15,7 +15,7 @@ from .clock import ORDER, MeasuredInput
 from .state import IN_A_ROW
 
 HIGHEST = 1.25              # of relief and supply pressure
-SUPPLY_CHANGE = 0.05        # s in which a pump of unlimited flow may lose its pressure
+SUPPLY_CHANGE = 0.1         # s in which a pump of unlimited flow may lose its pressure
 SPOOL_TIME = 0.01           # s in which a spool follows a command to a smaller opening
 SPEED_MARGIN = 0.2          # of its rated speed, by which a rod may be faster than measured
 

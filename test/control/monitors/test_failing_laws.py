@@ -134,9 +134,12 @@ def test_a_blind_stop_gives_nothing_that_the_machine_did_not_get_before():
     assert trial.good and trial.reason, trial.text()
 
 
-def test_an_encoder_that_drifts_soon_after_enabling_moves_no_rod():
-    trial = failing('valve', 500.0, 'encoder: an encoder drifts, its velocity too', HOLD)
-    assert trial.good and 'F38' in trial.reason, trial.text()
+@pytest.mark.parametrize(('rate', 'lie', 'state', 'fault'), [
+    (500.0, 'encoder: an encoder drifts, its velocity too', HOLD, 'F38'),
+    (100.0, 'supply: the supply half', RUN, 'F37')], ids=['drift soon after enabling', 'supply at 100 Hz'])
+def test_a_lie_is_found_before_a_rod_is_too_fast(rate, lie, state, fault):
+    trial = failing('valve', rate, lie, state)
+    assert trial.good and fault in trial.reason, trial.text()
 
 
 def test_a_ramp_opens_no_valve_farther_than_it_was():
