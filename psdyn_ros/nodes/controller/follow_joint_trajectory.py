@@ -25,12 +25,14 @@ class TrajectoryAction:
     node        `rclpy.node.Node`
     core        `ControlCore`
     validation  `TrajectoryValidation`
+    rejections  where goals that are refused are counted
     action      module rclpy.action
     kind        class of the action
     """
 
-    def __init__(self, node, core, validation, action, kind):
+    def __init__(self, node, core, validation, rejections, action, kind):
         self._node, self._core, self._validation, self._action, self._kind = node, core, validation, action, kind
+        self._rejections = rejections
         self._active = None             # _Running that the machine follows, or is being checked
         self._published = 0             # ns of the last feedback
         self._server = action.ActionServer(
@@ -59,8 +61,7 @@ class TrajectoryAction:
         running = self._active
         if running is None:
             return
-        goal, core = running.goal, self._core
-        state = output.state
+        goal, core, state = running.goal, self._core, output.state
         if state in (State.STANDBY, State.STOPPING, State.SAFE) or (state is State.HOLD and core.states.reasons):
             goal.abort('; '.join(core.states.reasons.values()) or f'the controller is in {state.name}')
         elif output.desired is not None:
@@ -69,8 +70,7 @@ class TrajectoryAction:
             self._finish()
 
     def _follow(self, goal, output):
-        core = self._core
-        inputs, reference = core.inputs, core.law.reference
+        inputs, reference = self._core.inputs, self._core.law.reference
         t = inputs.time
         goal.update(t, output.desired, inputs.state_check.x, inputs.state_check.xd, reference.end)
         if reference.at_rest(t):
@@ -92,7 +92,7 @@ class TrajectoryAction:
         try:
             self._read(request)
         except PsdynError as error:
-            self._node.get_logger().warning(f'goal refused, {refusal(error).name}: {error}')
+            self._rejections.add('follow_joint_trajectory', error, time.monotonic_ns())
             return responses.REJECT
         return responses.ACCEPT
 

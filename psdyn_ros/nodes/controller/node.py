@@ -127,7 +127,7 @@ class Controller:
                 on_trajectory=self._read_trajectory)
             modules = action_modules()
             if modules is not None:
-                self._action = TrajectoryAction(node, core, self._validation, *modules)
+                self._action = TrajectoryAction(node, core, self._validation, self._rejections, *modules)
             self._services = [node.create_service(SetBool, '~/enable', self._enable),
                               node.create_service(Trigger, '~/reset', self._reset)]
             self._publisher_monitors = (

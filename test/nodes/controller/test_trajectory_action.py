@@ -15,6 +15,7 @@ from psdyn_ros.control.reference.goal import Result  # noqa: E402
 from psdyn_ros.control.reference.trajectory import TrajectoryError  # noqa: E402
 from psdyn_ros.control.safety.fault_table import State  # noqa: E402
 from psdyn_ros.nodes.controller.follow_joint_trajectory import TrajectoryAction  # noqa: E402
+from psdyn_ros.nodes.runtime.rejection_log import Rejections  # noqa: E402
 
 JOINTS = ('a', 'b')
 
@@ -80,12 +81,11 @@ class Checks:
 
 @pytest.fixture
 def served():
-    logger = SimpleNamespace(warning=lambda text: None)
     clock = SimpleNamespace(now=lambda: SimpleNamespace(to_msg=Time))
-    node = SimpleNamespace(get_logger=lambda: logger, get_clock=lambda: clock)
-    core, checks = Core(), Checks()
-    action = TrajectoryAction(node, core, checks, ACTION, KIND)
-    return SimpleNamespace(action=action, core=core, checks=checks, server=action._server,
+    node = SimpleNamespace(get_clock=lambda: clock)
+    core, checks, rejections = Core(), Checks(), Rejections(lambda text: None)
+    action = TrajectoryAction(node, core, checks, rejections, ACTION, KIND)
+    return SimpleNamespace(action=action, core=core, checks=checks, rejections=rejections, server=action._server,
                            callbacks=action._server.callbacks)
 
 
@@ -135,6 +135,7 @@ def test_a_goal_that_cannot_be_read_or_comes_too_early_is_refused(served, spoil,
     spoil(wrong)
     served.core.states.enabled = enabled
     assert served.callbacks['goal_callback'](wrong) == 'reject'
+    assert served.rejections.counts == {'follow_joint_trajectory': 1}
 
 
 def test_a_goal_that_does_not_pass_its_checks_is_aborted_with_the_reason(served):
