@@ -257,7 +257,8 @@ def test_a_short_soak_cannot_tell_a_slope():
 def test_a_short_soak_over_dds(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(soak.tempfile, 'tempdir', str(tmp_path))        # logs of a run that failed stay
     file = tmp_path / 'soak.json'
-    code = soak.main(['--hours', '0.004', '--motion', '1.5', '--rate', '200', '--json', str(file)])
+    # of faster motions the first point can be beyond the limit of jerk, by what noise says of the start
+    code = soak.main(['--hours', '0.004', '--motion', '2.5', '--rate', '200', '--json', str(file)])
     told = json.loads(file.read_text())
     # a computer that stalls makes faults and worse tracking; nothing else fails so short a run
     assert re.fullmatch(r'(the tracking error went [^;]*)?(; )?(\d+ faults)?', told['failure'])
