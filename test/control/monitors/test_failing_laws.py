@@ -111,7 +111,7 @@ def test_an_exact_or_a_wrong_model_is_no_failing_law_F39(plant, level, off, seed
 
 
 def failing(kind, rate, fault, state):
-    """The `MotionTrial` of a law that fails on the plant of the package."""
+    """The `MotionTrial` of a law that fails, or a sensor that lies, on the plant of the package."""
     machine = make_machine(kind, rate=rate)
     lie = next(one for one, where in cases(kind, fault) if where is state)
     return run_motion(machine, 'package', lie, state, 0, healthy_speeds(machine, state, 0))
