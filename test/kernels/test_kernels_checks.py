@@ -168,7 +168,7 @@ class Forces:
 
     def __init__(self, rows, area, residual, allowed, rest):
         self.rows, self.area, self.residual, self.friction, self.rest = rows, area, residual, allowed, rest
-        self.smooth, self.given, self.speed = (np.zeros(len(rows)),) * 2, [], None
+        self.smooth, self.given, self.speed, self.noise = (np.zeros(len(rows)),) * 2, [], None, np.zeros(len(rows))
 
     def judge(self, model, command, speed, desired, unknown, dt):
         if not 0.0 <= dt <= speeds.LONGEST_STEP_S or np.isnan(command[self.rows]).any():
@@ -203,7 +203,9 @@ class Forces:
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
         wrong = np.abs(np.linalg.solve(own, speeds.INACCURACY * (now - self.usual)))
         friction = np.abs(np.linalg.inv(own)) @ self.friction
-        allowed = self.residual + speeds.HORIZON_S * (friction + unknown[self.rows] + wrong)
+        noise = np.clip(5.0 * np.sqrt(self.noise), self.residual, 2.0 * self.residual)
+        allowed = noise + speeds.HORIZON_S * (friction + unknown[self.rows] + wrong)
+        self.noise = self.noise + 0.005 * (np.minimum(np.abs(change), self.residual)**2 - self.noise)
         share = np.abs(change) / allowed
         self.found = change, allowed
         return int(share.argmax()) if share.max() > 1.0 else speeds.EXPLAINED
@@ -305,7 +307,7 @@ def test_a_stop_is_judged_as_by_numpy(rng):
 
 
 def test_a_swing_is_judged_as_by_numpy(rng):
-    limits, swing, rested, found = np.outer([0.02, 0.3, np.inf], np.ones(N)), np.zeros((9, N)), np.zeros(1), set()
+    limits, swing, rested, found = np.outer([0.02, 0.3, np.inf], np.ones(N)), np.zeros((10, N)), np.zeros(1), set()
     smooth, most, rest = np.zeros(N), np.zeros(N), 0.0
     for k in range(900):
         desired = np.full(N, 0.1 if k < 100 or 700 <= k < 750 else 0.0)

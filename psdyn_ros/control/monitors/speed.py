@@ -94,7 +94,7 @@ class SwingCheck(Check):
         rest, rated = np.array(config.declaration.standstill_speed), np.array(config.machine.limits.velocity, float)
         in_motion = np.where(config.declaration.by_force, np.maximum(SWINGING * rest, SWING_SHARE * rated), np.inf)
         self._limits = np.array([AT_REST * rest, asked_speed(config), in_motion])
-        self._swing, self._rested, self._halves = np.zeros((3, rest.size)), np.zeros(1), np.zeros((6, rest.size))
+        self._swing, self._rested, self._halves = np.zeros((3, rest.size)), np.zeros(1), np.zeros((7, rest.size))
 
     def restart(self):
         """As `Check.restart`."""

@@ -21,6 +21,7 @@ CHANNEL = np.dtype([
     ('speed', 'f8'),            # rated [m/s, rad/s]
     ('x', 'f8'),                # last accepted
     ('xd', 'f8'),
+    ('step', 'f8'),             # least change of the position ever, the step of its encoder; inf: none yet [m, rad]
     ('travel', 'f8'),           # integral of the velocities [m, rad]
     ('disagreement', 'f8'),     # between travel and x, by the time of the window [m/s, rad/s]
     ('drift', 'f8'),            # of x from the travel, forgotten over `DRIFT_S`, and the most that is allowed [m, rad]
@@ -58,6 +59,7 @@ FROZEN, WARNED, DISAGREES, AT_STOP, DRIFTS = 1, 2, 4, 8, 16     # bits
 DRIFT_S = 0.25              # over which a drift of positions from velocities is forgotten
 RATE_S = 0.02               # over which positions tell a rate
 DRIFT_STEP_S = 0.02         # of the disagreement that is allowed, by which a position may drift at rest
+DRIFT_STEPS = 1.5           # steps of an encoder, by which a position may, where they are more
 
 # A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
 TRIANGLE = np.dtype([
@@ -159,6 +161,8 @@ def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
         c['fastest'] = max(left * c['fastest'], abs(xd))
     else:
         c['travel'] = c['drift'] = c['fastest'] = 0.0
+    if known and x != c['x']:
+        c['step'] = min(c['step'], abs(x - c['x']))
     if not known or x != c['x']:
         c['changed'], c['wanted'] = stamp, 0.0
     if not abs(desired_rate) > m['freeze_speed']:
@@ -181,7 +185,10 @@ def findings_of_channel(c, m, stamp):
         found |= DISAGREES
     elif c['disagreement'] > 0.5 * m['disagreement']:
         found |= WARNED
-    c['drift_allowed'] = DRIFT_STEP_S * m['disagreement'] + m['lag'] * c['fastest']
+    at_rest = DRIFT_STEP_S * m['disagreement']
+    if c['step'] < np.inf:
+        at_rest = max(at_rest, DRIFT_STEPS * c['step'])
+    c['drift_allowed'] = at_rest + m['lag'] * c['fastest']
     if abs(c['drift']) > c['drift_allowed']:
         found |= DRIFTS
     if c['x'] < c['lower'] + c['margin'] or c['x'] > c['upper'] - c['margin']:

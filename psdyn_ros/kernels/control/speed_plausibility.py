@@ -27,13 +27,14 @@ GROWTH = 1.25               # times that, from which it grows
 GROWTH_OF_SWING = 1.5       # times the half swing to the same side before, both to this side and to the other one
 LONGEST_HALF_SWING_S = 0.25     # what is slower may be that of a reference
 TURNED = 0.15               # of the speed of `limits`, beyond which a swing has turned: noise turns more often
-SIDE, LASTED_S, PEAK, ONE_BEFORE, TWO_BEFORE, THREE_BEFORE = range(6)    # rows of the half swings
+SIDE, LASTED_S, PEAK, ONE_BEFORE, TWO_BEFORE, THREE_BEFORE, SMOOTH = range(7)    # rows of the half swings
+SWING_S = 0.02              # over which the speed of a swing is smoothed
 REST = 0.5                  # of the speed that is allowed at rest, at which the machine rests
 
 # of forces and the momentum of axes
 NOT_JUDGED, BEGUN, EXPLAINED = -3, -2, -1
 WAITED_S, COMPARED_S = range(2)         # of the memory
-OFF, LACK, MODEL, USUAL, IMPULSE, LAST, SECOND_LAST = range(7)      # rows of the forces
+OFF, LACK, MODEL, USUAL, IMPULSE, LAST, SECOND_LAST, NOISE = range(8)      # rows of the forces
 UNEXPLAINED, ALLOWED = range(2)         # rows of `found`
 HORIZON_S = 0.1             # over which forces and speeds are compared
 STEP_S = 0.01               # between two comparisons
@@ -41,6 +42,9 @@ ONE_SPEED_S = 1e-12         # of comparisons, where there was one speed only
 LEARNING_S = 0.5            # in which what the model lacks is learnt
 INACCURACY = 0.1            # of the change of the forces of the model meanwhile
 LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins again
+NOISE_S = 2.0               # over which the mean square of what is not explained is learnt, the noise of velocities
+NOISE_SHARE = 5.0           # of its root, that is allowed where it is more than the declared residual, and
+NOISE_MOST = 2.0            # of that, at most
 
 
 @kernel
@@ -123,8 +127,8 @@ def judge_swing(limits, swing, rested, halves, rates, desired, command, period):
              speed of the reference
     swing    (3, n) smoothed rates, their largest speeds as the reference came to rest, and the speed that is allowed
     rested   (1,) s for which the reference rests
-    halves   (6, n) of the present half swing its side, for how many s it lasts, and its largest speed, as of the three
-             before; no number: they lasted too long
+    halves   (7, n) of the present half swing its side, for how many s it lasts, and its largest speed, as of the three
+             before; no number: they lasted too long; and the smoothed speed
     rates    (n,)
     desired  (n,) rates of the reference
     command  (n,) that is given
@@ -158,10 +162,12 @@ def judge_swing(limits, swing, rested, halves, rates, desired, command, period):
 def growth_of_swing(half, off, anyway, period):
     """Return the speed of a half swing as a share of that with which the swing grows; 0 where it does not.
 
-    half    (6,) as `judge_swing`
+    half    (7,) as `judge_swing`
     off     speed off that of the reference
     anyway  that it may be off in any case
     """
+    half[SMOOTH] += min(period / SWING_S, 1.0) * (off - half[SMOOTH])
+    off = half[SMOOTH]
     half[LASTED_S] += period
     if abs(off) > TURNED * anyway and off * half[SIDE] <= 0.0:
         follows = half[SIDE] != 0.0 and half[LASTED_S] <= LONGEST_HALF_SWING_S
@@ -185,9 +191,9 @@ class Momentum(NamedTuple):
     residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
     memory: np.ndarray      # (2,) s since the last comparison, and of comparisons; 0: there was none
     speed: np.ndarray       # (n,) at the last comparison
-    forces: np.ndarray      # (7, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
+    forces: np.ndarray      # (8, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
                             # and of it learnt; commands times s since the last comparison; beyond what moved between
-                            # the last two, and the two before
+                            # the last two, and the two before; mean square of `found`
     found: np.ndarray       # (2, k) changes of the speed that are not explained, and that are allowed
     system: np.ndarray      # (k, k) scratch: factors of the inertia
     right: np.ndarray       # (k, 1) scratch: right-hand side
@@ -202,7 +208,7 @@ def make_momentum(rows, actuators):
     k, n = len(rows), actuators
     return pack(Momentum(
         rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
-        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((7, k)), found=np.zeros((2, k)),
+        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((8, k)), found=np.zeros((2, k)),
         system=np.zeros((k, k)), right=np.zeros((k, 1))))
 
 
@@ -314,7 +320,8 @@ def largest_change(s, unknown):
     """Set `found`, and return the axis that is furthest beyond what is allowed; EXPLAINED: none is."""
     forces, found, count = s.forces, s.found, s.rows.shape[0]
     for i in range(count):
-        found[ALLOWED, i] = s.residual[0] + HORIZON_S * unknown[s.rows[i]]
+        noise = min(NOISE_SHARE * math.sqrt(forces[NOISE, i]), NOISE_MOST * s.residual[0])
+        found[ALLOWED, i] = max(noise, s.residual[0]) + HORIZON_S * unknown[s.rows[i]]
     factorise_symmetric(s.system)
     solve_negative(s.system, s.right)
     for i in range(count):
@@ -333,7 +340,8 @@ def largest_change(s, unknown):
             found[ALLOWED, i] += HORIZON_S * abs(s.right[i, 0])
     worst, most = 0, 0.0
     for i in range(count):
-        share = abs(found[UNEXPLAINED, i]) / found[ALLOWED, i]
+        share, usual = abs(found[UNEXPLAINED, i]) / found[ALLOWED, i], min(s.residual[0], abs(found[UNEXPLAINED, i]))
+        forces[NOISE, i] += STEP_S / NOISE_S * (usual * usual - forces[NOISE, i])
         if not share <= most and most < np.inf:
             worst, most = i, share if share < np.inf else np.inf
     return EXPLAINED if most <= 1.0 else worst

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import thorough
+from scipy.signal import lfilter
 from support.control.restraint import restraint_of
 from support.control.spoilt_measurements import FAULT_S, ever
 
@@ -319,7 +320,7 @@ def test_a_swing_about_the_speed_of_the_reference_is_found_where_it_grows_and_is
         seen.rates = seen.reference_rate + np.r_[value, 0.0, 0.0, 0.0]
         found.append('swing_in_motion' in [one.condition for one in check.evaluate(seen)])
     first = found.index(True) if any(found) else None
-    wanted, halves = None, half_swings(off, 0.15 * limit)
+    wanted, halves = None, half_swings(lfilter([0.5], [1.0, -0.5], off), 0.15 * limit)       # over 20 ms at 100 Hz
     for j in range(3, len(halves)):
         begins, most = [one for one, _ in halves[j - 3:j + 1]], [one[-1] for _, one in halves[j - 3:j]]
         if max(np.diff(begins)) * period <= 0.25 + 1e-9 and most[2] > 1.5 * most[0]:
