@@ -40,6 +40,8 @@ def main(arguments):
     arguments = [one for one in arguments if one not in CHOICES]
     # hundreds of processes start; without bytecode each would compile our sources again
     quick = {name: value for name, value in os.environ.items() if name != 'PYTHONDONTWRITEBYTECODE'}
+    # threads of linear algebra, of two workers on two processors, would wait for each other: matrices are small here
+    quick |= dict.fromkeys(('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS'), '1')
     if chosen:
         quick['PSDYN_THOROUGH'] = '1'
     # where it fails, the tests say more

@@ -21,7 +21,7 @@ def pushed(block, force, first, last):
     uses."""
     acts, machine = (block.t >= first) & (block.t < last), crane()
     x = np.ascontiguousarray(block.positions[:, [block.joints.index(name) for name in machine.coordinates]])
-    more = -np.array([machine.jacobian(one, 'tcp')[:3].T @ force for one in x])
+    more = -np.einsum('nij,i->nj', machine.jacobian(x, 'tcp')[:, :3], force)
     pressures = block.pressures.copy()
     pressures[:, :, 0] += acts[:, None] * more[:, 1:] / port_areas(oil())[:, 0]
     return replace(block, effort=block.effort + acts[:, None] * more, pressures=pressures)
