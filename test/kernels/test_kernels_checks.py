@@ -202,12 +202,10 @@ class Forces:
         own = model.inertia[np.ix_(self.rows, self.rows)]
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
         wrong = np.abs(np.linalg.solve(own, speeds.INACCURACY * (now - self.usual)))
-        friction = np.abs(np.linalg.inv(own)) @ self.friction
-        noise = np.clip(5.0 * np.sqrt(self.noise), self.residual, 2.0 * self.residual)
-        allowed = noise + speeds.HORIZON_S * (friction + unknown[self.rows] + wrong)
+        allowed = (np.clip(5.0 * np.sqrt(self.noise), self.residual, 2.0 * self.residual)
+                   + speeds.HORIZON_S * (np.abs(np.linalg.inv(own)) @ self.friction + unknown[self.rows] + wrong))
         self.noise = self.noise + 0.005 * (np.minimum(np.abs(change), self.residual)**2 - self.noise)
-        share = np.abs(change) / allowed
-        self.found = change, allowed
+        self.found, share = (change, allowed), np.abs(change) / allowed
         return int(share.argmax()) if share.max() > 1.0 else speeds.EXPLAINED
 
 

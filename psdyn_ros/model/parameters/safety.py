@@ -102,7 +102,8 @@ class Plausibility:
     velocity_window: float = number('s over which positions and velocities are held against each other; velocities may '
                                     'lag by half of it', 0.05, low=0.002, high=MAX_TIMEOUT_S)
     velocity_residual: float = number('m/s or rad/s by which they may disagree, and in 20 ms of which a position may '
-                                      'drift; a velocity steps by twice that at most', 0.05, low=1e-6, high=10.0)
+                                      'drift, if that is more than 1.5 steps of its encoder; a velocity steps by twice '
+                                      'that at most', 0.05, low=1e-6, high=10.0)
     clock_skew: float = number('s that a stamp may lie in the future', 0.005, low=0.0, high=MAX_TIMEOUT_S)
     start_tolerance: float = number('m or rad between the measured state and the start of a reference', 0.01, low=1e-6,
                                     high=1.0)
@@ -117,7 +118,8 @@ class Plausibility:
                                 'area, from which the machine runs at reduced speed; it is stopped at twice that',
                                 0.25, low=0.01, high=10.0)
     momentum_residual: float = number('m/s or rad/s by which the force on an axis may change its speed in 0.1 s, '
-                                      'beyond what is measured', 0.05, low=1e-6, high=10.0)
+                                      'beyond what is measured; up to twice that where velocities are noisy',
+                                      0.05, low=1e-6, high=10.0)
     overspeed: float = number('1, speed of an actuator as a share of its rated one from which it is stopped', 1.2,
                               low=1.01, high=2.0)
     speed_share: float = number('1, share of its rated speed by which an actuator, or the command of its valve, may be '

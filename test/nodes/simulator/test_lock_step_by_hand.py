@@ -47,7 +47,7 @@ def nodes(tmp_path_factory):
     declared['probation'] = 0.1
     safety = folder / 'safety.yaml'
     safety.write_text(yaml.safe_dump(declared))
-    common = '-p', f'robot_description:={CRANE}', '-p', 'rate:=100.0', '-p', 'report_rate:=20.0', '-p', \
+    common = '-p', f'robot_description:={CRANE}', '-p', 'rate:=200.0', '-p', 'report_rate:=20.0', '-p', \
         f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}'
     with NodeProcesses(folder) as processes:
         processes.start('simulator', EXECUTABLES['simulator'], *PLAIN, *common, '-p', 'step_on_command:=true', '-p',
