@@ -27,7 +27,7 @@ UNKNOWN = '_UNKNOWN_'   # in the name that DDS gives the node of a publisher unt
 ANSWER = 5.0            # s after which it is asked again: what nodes send while they find each other may be lost
 RETRY = 0.2             # s between two requests for activation, or to be enabled
 LIFECYCLE = 'get_state'     # service that every managed node offers
-REPORT = 2.5            # s in which a node reports its diagnostics at least twice at the default report_rate
+REPORT = 3.5            # s in which a node reports twice by default, and DDS announces again what was missed (3 s)
 TRANSITIONS = {UNCONFIGURED: ('configure', Transition.TRANSITION_CONFIGURE),
                INACTIVE: ('activate', Transition.TRANSITION_ACTIVATE)}
 CONFIGURE_TIME = 300.0  # s; a first configuration compiles
