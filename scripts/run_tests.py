@@ -16,6 +16,8 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+from psdyn_ros.nodes.runtime.realtime import ONE_THREAD
+
 NO_TESTS = 5        # exit code of pytest that found nothing to do
 CHOICES = {'--long': ' and long', '--all': ''}
 KERNELS = Path(__file__).with_name('compile_kernels.py')
@@ -41,7 +43,7 @@ def main(arguments):
     # hundreds of processes start; without bytecode each would compile our sources again
     quick = {name: value for name, value in os.environ.items() if name != 'PYTHONDONTWRITEBYTECODE'}
     # threads of linear algebra, of two workers on two processors, would wait for each other: matrices are small here
-    quick |= dict.fromkeys(('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS'), '1')
+    quick |= ONE_THREAD
     if chosen:
         quick['PSDYN_THOROUGH'] = '1'
     # where it fails, the tests say more
