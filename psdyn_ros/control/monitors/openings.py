@@ -1,4 +1,8 @@
-"""Openings of valves under a law that looks at no pressures: those that reference and errors do not explain."""
+"""Openings of valves under a law that looks at no pressures: those that reference and errors do not explain, and rods
+that move otherwise.
+"""
+
+import math
 
 import numpy as np
 
@@ -19,11 +23,15 @@ class OpeningCheck(Check):
 
     A sound law opens a valve for the speed of its reference, with feedback towards it, and with what its integral has
     gathered. `restrain` takes the speed of each rod into that range, which ends a speed of standstill farther; what is
-    farther off counts less, and by as much again not at all.
+    farther off counts less, and by as much again not at all. A rod that goes another way than its valve is opened for
+    is not where its sensor says.
     """
 
-    rows = (Row('F39', 'opening_suspect', STOP_OPEN_LOOP, 'a valve is opened, by a law without pressures, for another '
-                'speed than that of the reference', RAMPED, 4, 0.02, event=True),)
+    rows = (
+        Row('F38', 'opening_residual', STOP_OPEN_LOOP, 'a rod moves otherwise than its valve is open, under a law '
+            'without pressures', RAMPED, 2, 1.0, event=True),
+        Row('F39', 'opening_suspect', STOP_OPEN_LOOP, 'a valve is opened, by a law without pressures, for another '
+            'speed than that of the reference', RAMPED, 4, 0.02, event=True))
     when = When.COMMAND
 
     def __init__(self, config, law):
@@ -43,9 +51,10 @@ class OpeningCheck(Check):
         """As `Check.restart`."""
         if not self.required:
             return
-        self._range.count[0], self._range.trim[:] = 0, 0.0
+        self._range.count[0], self._range.trim[:], self._range.speeds[:] = 0, 0.0, 0.0
         self._wrong, self._worst = 0.0, -1      # s out of range in a row, and which actuator
-        self._time = None                       # s of the last state: one that is repeated is no further evidence
+        self._time = math.inf                   # s of the last state: one that is repeated is no further evidence
+        self._apart = -1                        # the actuator whose rod moves otherwise
 
     def restrain(self, command, inputs):
         """As `Check.restrain`: openings to the range that reference and errors explain."""
@@ -53,6 +62,8 @@ class OpeningCheck(Check):
             return      # it does not pass the gate
         law, t, further = self._law, inputs.time, inputs.time != self._time
         self._set_motion(inputs, t + inputs.age + law.lag + 0.5 * self._period)
+        if further:
+            self._apart = kernels.compare_ways(self._buffer, t - self._time)
         asked = law.rod_speeds(command)
         self._worst, off = kernels.restrain_speeds(self._buffer, law.flow_gains, law.feedforward_scale, asked,
                                                    inputs.state is State.STOPPING)
@@ -71,8 +82,13 @@ class OpeningCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        if self._wrong < WRONG_OPENINGS:
-            return ()
-        asked, low, high = 1e3 * self._range.found[:, self._worst]
-        return (Finding('opening_suspect', f'the valve of {self._names[self._worst]} is opened for {asked:.3g} mm/s; '
-                        f'expected {low:.3g} to {high:.3g} by reference and errors'),)
+        findings = []
+        if self._apart >= 0:
+            off, way, allowed = 1e3 * self._range.ways[:, self._apart]
+            findings.append(Finding('opening_residual', f'{self._names[self._apart]} moved {off:.3g} mm beyond the '
+                                    f'{way:.3g} mm for which its valve was open; at most {allowed:.3g}'))
+        if self._wrong >= WRONG_OPENINGS:
+            asked, low, high = 1e3 * self._range.found[:, self._worst]
+            findings.append(Finding('opening_suspect', f'the valve of {self._names[self._worst]} is opened for '
+                                    f'{asked:.3g} mm/s; expected {low:.3g} to {high:.3g} by reference and errors'))
+        return findings

@@ -303,7 +303,6 @@ def _records(manipulator, declaration):
     channels['lower'], channels['upper'], channels['speed'] = limits.lower, limits.upper, limits.velocity
     channels['margin'] = _of_coordinates(manipulator, declaration, declaration.soft_margin, 0.0)
     channels['sticking'] = _of_coordinates(manipulator, declaration, declaration.freeze_travel, 0.0)
-    channels['step'] = math.inf
     memory = np.zeros(1, kernels.MEMORY)
     memory['jump'], memory['rise'] = p.jump_margin, RISE
     memory['step'] = VELOCITY_STEPS * p.velocity_residual

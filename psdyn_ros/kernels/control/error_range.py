@@ -3,6 +3,7 @@
 What a sound law asks for is that of its reference, fed forward or not, with feedback towards the reference, and within
 a few cycles, in which noise and filters may shift errors.  An integral gathers what it asks for beyond that (`trim`).
 """
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,10 @@ STRONGER = 2.0          # times the feedback by the gains, that a law may give t
 STOP_SHARE = 0.25       # of the slack in motion, that speeds have in a stop
 MEASURED, MEASURED_RATE, REFERENCE, REFERENCE_RATE, AHEAD_RATE = range(5)       # rows of the motion
 ASKED, LOW, HIGH = range(3)             # rows of `found`
+OFF, WAY, ALLOWED = range(3)            # rows of the ways
+FORGET_S = 0.4                          # in which ways are forgotten: rods swing on their oil meanwhile
+STILL = 0.5                             # of the speed of standstill, that a rod may have beyond that of its valve
+LONGEST_STEP_S = 0.1                    # between two states, else the comparison begins again
 
 
 @kernel
@@ -63,10 +68,12 @@ class OpeningRange(NamedTuple):
     speeds: np.ndarray      # (n,) m/s for which valves may be opened
     bounds: np.ndarray      # (2, n) scratch: least and largest speed
     found: np.ndarray       # (3, n) m/s for which valves are opened, and the range of that
+    ways: np.ndarray        # (3, n) m of `compare_ways`, forgotten over `FORGET_S`: measured beyond those that `speeds`
+                            # give, those, and how far the first may be off
 
 
 # types of the fields of `OpeningRange`
-TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 4
+TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 5
 
 
 def make_opening_range(rows, actuators, room):
@@ -75,7 +82,8 @@ def make_opening_range(rows, actuators, room):
     return pack(OpeningRange(
         rows=np.array(rows, INT), slack=np.zeros(n), learning=np.zeros(1), motion=np.zeros((5, n)),
         recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), trim=np.zeros(n), speeds=np.zeros(n),
-        bounds=np.zeros((2, n)), found=np.zeros((3, n))))
+        bounds=np.zeros((2, n)), found=np.zeros((3, n)),
+        ways=np.zeros((3, n))))
 
 
 @kernel
@@ -84,7 +92,7 @@ def bind_opening_range(buffer):
     return OpeningRange(
         records(buffer, 0, INT)[0], records(buffer, 1, FLOAT)[0], records(buffer, 2, FLOAT)[0], matrix(buffer, 3)[0],
         stack(buffer, 4)[0], records(buffer, 5, INT)[0], records(buffer, 6, FLOAT)[0], records(buffer, 7, FLOAT)[0],
-        matrix(buffer, 8)[0], matrix(buffer, 9)[0])
+        matrix(buffer, 8)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0])
 
 
 @entry
@@ -124,3 +132,28 @@ def restrain_speeds(buffer, gains, scale, asked, stopping):
         explained = min(max(kept, check.bounds[0, i]), check.bounds[1, i])
         check.trim[i] += check.learning[0] * (kept - explained - trim)
     return worst, most
+
+
+@entry
+def compare_ways(buffer, dt):
+    """Return the actuator whose rod went otherwise than its valve was opened, farthest beyond what it may; -1: none.
+
+    Without pressures the speed of a rod is known badly: it may be off by as much as the valve is opened for, and by
+    half the speed of standstill.
+
+    buffer  of `OpeningRange`, with the motion of this cycle and the `speeds` of the last
+    dt      s since the state before; where it is too long, or negative, the comparison begins again
+    """
+    check, worst, most = bind_opening_range(buffer), -1, 1.0
+    ways, left = check.ways, math.exp(-dt / FORGET_S)
+    known = 0.0 <= dt <= LONGEST_STEP_S
+    for k in range(check.rows.shape[0]):
+        i = check.rows[k]
+        speed = check.speeds[i]
+        ways[OFF, i] = left * ways[OFF, i] + dt * (check.motion[MEASURED_RATE, i] - speed) if known else 0.0
+        ways[WAY, i] = left * ways[WAY, i] + dt * abs(speed) if known else 0.0
+        ways[ALLOWED, i] = FORGET_S * STILL * check.slack[i] + ways[WAY, i]
+        share = abs(ways[OFF, i]) / ways[ALLOWED, i]
+        if share > most:
+            worst, most = i, share
+    return worst

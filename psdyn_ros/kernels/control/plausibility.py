@@ -21,7 +21,7 @@ CHANNEL = np.dtype([
     ('speed', 'f8'),            # rated [m/s, rad/s]
     ('x', 'f8'),                # last accepted
     ('xd', 'f8'),
-    ('step', 'f8'),             # least change of the position ever, the step of its encoder; inf: none yet [m, rad]
+    ('step', 'f8'),             # least change of the position ever, the step of its encoder; 0: none yet [m, rad]
     ('travel', 'f8'),           # integral of the velocities [m, rad]
     ('disagreement', 'f8'),     # between travel and x, by the time of the window [m/s, rad/s]
     ('drift', 'f8'),            # of x from the travel, forgotten over `DRIFT_S`, and the most that is allowed [m, rad]
@@ -60,6 +60,7 @@ DRIFT_S = 0.25              # over which a drift of positions from velocities is
 RATE_S = 0.02               # over which positions tell a rate
 DRIFT_STEP_S = 0.02         # of the disagreement that is allowed, by which a position may drift at rest
 DRIFT_STEPS = 1.5           # steps of an encoder, by which a position may, where they are more
+MISSED_STEPS = 3.0          # of it, that a position may stay behind its reference without being frozen
 
 # A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
 TRIANGLE = np.dtype([
@@ -161,9 +162,10 @@ def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
         c['fastest'] = max(left * c['fastest'], abs(xd))
     else:
         c['travel'] = c['drift'] = c['fastest'] = 0.0
-    if known and x != c['x']:
-        c['step'] = min(c['step'], abs(x - c['x']))
-    if not known or x != c['x']:
+    step = abs(x - c['x'])
+    if known and step > 0.0 and (c['step'] == 0.0 or step < c['step']):
+        c['step'] = step
+    if not known or step > 0.0:
         c['changed'], c['wanted'] = stamp, 0.0
     if not abs(desired_rate) > m['freeze_speed']:
         c['driven'], c['wanted'] = 0, 0.0
@@ -178,16 +180,14 @@ def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
 def findings_of_channel(c, m, stamp):
     """Return the bits of one channel."""
     found = 0
-    if (c['driven'] != 0 and c['wanted'] >= c['sticking']
+    if (c['driven'] != 0 and c['wanted'] >= max(c['sticking'], MISSED_STEPS * c['step'])
             and stamp - max(c['changed'], c['driven']) >= m['freeze_time']):
         found |= FROZEN
     if c['disagreement'] > m['disagreement']:
         found |= DISAGREES
     elif c['disagreement'] > 0.5 * m['disagreement']:
         found |= WARNED
-    at_rest = DRIFT_STEP_S * m['disagreement']
-    if c['step'] < np.inf:
-        at_rest = max(at_rest, DRIFT_STEPS * c['step'])
+    at_rest = max(DRIFT_STEP_S * m['disagreement'], DRIFT_STEPS * c['step'])
     c['drift_allowed'] = at_rest + m['lag'] * c['fastest']
     if abs(c['drift']) > c['drift_allowed']:
         found |= DRIFTS

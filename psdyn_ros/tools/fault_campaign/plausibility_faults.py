@@ -93,6 +93,11 @@ def _an_encoder_drifts(bench):
     yield from during(_drifting(bench, 0.04))
 
 
+@injection('opening_residual', states=(RUN, HOLD), after=After.ONCE, levels=(PID,), lies=True)
+def _an_encoder_drifts_without_pressures(bench):
+    yield from _an_encoder_drifts(bench)
+
+
 @injection('command_suspect', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)
 def _the_law_opens_a_valve(bench):
     full = np.eye(bench.declaration.command_limit.size)[int(bench.law.cylinders['axis'][0])]
