@@ -13,7 +13,7 @@ SWINGING = 2.5              # times the speed of standstill, and
 SWING_SHARE = 0.07          # share of its rated speed, by which an axis at force level may swing in motion anyway
 STANDS = 0.125              # share of the rated speed that a stop may add, and ends with
 STANDS_BY_FORCE = 0.03      # the same where forces are given that look at nothing measured: what adds speed goes on
-REACTION = 0.1              # s until a stop slows down
+REACTION = 0.1, 0.2         # s until a stop slows down; under a law without pressures, which lags its reference
 SLOWING = 0.5               # of the declared deceleration that is demanded on the average
 
 
@@ -143,6 +143,7 @@ class StopCheck(Check):
         self._by_force = bool(forces.any())
         # valves beside forces shut on a ramp, which is not to be cut off for a swing
         self._limits_of_ramp = np.array([slowing, (STANDS_BY_FORCE if forces.all() else STANDS) * rated, rest])
+        self._reaction = REACTION[law.opens_by_speed]
         self._half_swing = 0.5 * law.swing_period           # s that the halves of a stop are apart at most
         self._stop = np.zeros((3, len(self._names)))        # speed at the beginning; smoothed rates; speed that is left
         self.restart()
@@ -162,7 +163,7 @@ class StopCheck(Check):
         if self._began is None:
             self._began, self._stop[0], self._stop[1] = inputs.clock, np.abs(rates), rates
             self._direction = np.sign(rates)
-        elapsed = 1e-9 * (inputs.clock - self._began) - REACTION
+        elapsed = 1e-9 * (inputs.clock - self._began) - self._reaction
         elapsed = 0.5 * (max(elapsed, 0.0) + max(elapsed - self._half_swing, 0.0))
         asked = self._motion.rates(inputs.x, inputs.reference_rate)
         limits = self._limits if inputs.under_law else self._limits_of_ramp

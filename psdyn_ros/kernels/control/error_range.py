@@ -18,7 +18,7 @@ MEASURED, MEASURED_RATE, REFERENCE, REFERENCE_RATE, AHEAD_RATE = range(5)       
 ASKED, LOW, HIGH = range(3)             # rows of `found`
 OFF, WAY, ALLOWED = range(3)            # rows of the ways
 FORGET_S = 0.4                          # in which ways are forgotten: rods swing on their oil meanwhile
-STILL = 0.5                             # of the speed of standstill, that a rod may have beyond that of its valve
+STILL, UNKNOWN = 0.5, 1.5               # of the speed of standstill, and of that of its valve, that a rod may be off it
 LONGEST_STEP_S = 0.1                    # between two states, else the comparison begins again
 
 
@@ -138,8 +138,7 @@ def restrain_speeds(buffer, gains, scale, asked, stopping):
 def compare_ways(buffer, dt):
     """Return the actuator whose rod went otherwise than its valve was opened, farthest beyond what it may; -1: none.
 
-    Without pressures the speed of a rod is known badly: it may be off by as much as the valve is opened for, and by
-    half the speed of standstill.
+    Without pressures the speed of a rod is known badly, and it swings on its oil.
 
     buffer  of `OpeningRange`, with the motion of this cycle and the `speeds` of the last
     dt      s since the state before; where it is too long, or negative, the comparison begins again
@@ -152,7 +151,7 @@ def compare_ways(buffer, dt):
         speed = check.speeds[i]
         ways[OFF, i] = left * ways[OFF, i] + dt * (check.motion[MEASURED_RATE, i] - speed) if known else 0.0
         ways[WAY, i] = left * ways[WAY, i] + dt * abs(speed) if known else 0.0
-        ways[ALLOWED, i] = FORGET_S * STILL * check.slack[i] + ways[WAY, i]
+        ways[ALLOWED, i] = FORGET_S * STILL * check.slack[i] + UNKNOWN * ways[WAY, i]
         share = abs(ways[OFF, i]) / ways[ALLOWED, i]
         if share > most:
             worst, most = i, share

@@ -2,7 +2,7 @@
 
 import math
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,23 +42,6 @@ RATES = 100.0, 200.0, 500.0     # Hz, at which motions are watched
 LAW = {'effort': 'computed_torque', FRICTION: 'computed_torque', HANGING: 'computed_torque',
        'valve': 'valve_computed_torque', PID: 'valve_pid'}
 INTERFACE = {FRICTION: 'effort', PID: 'valve'}      # level of what differs in law or plant only
-
-
-@dataclass
-class Measured:
-    """A message of the state on its way to the core; fields as `MeasuredState`."""
-
-    stamp: int
-    x: np.ndarray
-    xd: np.ndarray
-    residual: float = 0.0
-    positions: np.ndarray | None = None
-    passive: np.ndarray | None = None
-
-    @property
-    def state(self):
-        """As the core takes it."""
-        return MeasuredState(self.stamp, self.x, self.xd, self.residual, self.positions, self.passive)
 
 
 class Point(NamedTuple):
@@ -228,13 +211,13 @@ class Bench:
             return
         core, now, ros_now, n = self.core, self.now, self.ros_now, self.machine.manipulator.dof
         x, xd, *pressures = self.plant.measure()[:4]
-        msg = Measured(ros_now, x + NOISE * self.rng.standard_normal(n), xd,
-                       passive=getattr(self.plant, 'passive', None))
+        msg = MeasuredState(ros_now, x + NOISE * self.rng.standard_normal(n), xd,
+                            passive=getattr(self.plant, 'passive', None))
         if self.spoil_state:
             msg = self.spoil_state(msg)
         for one in msg if isinstance(msg, list) else [msg]:
             if one is not None:
-                core.take_state(one.state, now, ros_now)
+                core.take_state(one, now, ros_now)
         if self.machine.level == 'valve':
             if self.spoil_pressures:
                 pressures = self.spoil_pressures(pressures)

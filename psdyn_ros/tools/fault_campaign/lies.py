@@ -2,7 +2,7 @@
 
 from collections import deque
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -86,6 +86,9 @@ def _supply(change):
 
 
 BOTH = False, True
+SLOWLY_WRONG = {'stuck': lambda value, since, first: first,
+                'rising': lambda value, since, first: value + PRESSURE_DRIFT * since,
+                'falling': lambda value, since, first: value - PRESSURE_DRIFT * since}
 for _name, _change in {
         '-250 bar': lambda value, since, first: -250.0 * BAR, '600 bar': lambda value, since, first: 600.0 * BAR,
         '20 bar more': lambda value, since, first: value + 20.0 * BAR,
@@ -96,10 +99,7 @@ for _name, _change in {
         'half as much again': lambda value, since, first: 1.5 * value,
         'in bar': lambda value, since, first: value / BAR}.items():
     _lies('pressures', f'a pressure {_name}', 'spoil_pressures', _one_pressure(_change), VALVE, BOTH)
-for _name, _change in {
-        'stuck': lambda value, since, first: first,
-        'rising': lambda value, since, first: value + PRESSURE_DRIFT * since,
-        'falling': lambda value, since, first: value - PRESSURE_DRIFT * since}.items():
+for _name, _change in SLOWLY_WRONG.items():
     _lies('pressures', f'a pressure {_name}', 'spoil_pressures', _one_pressure(_change), VALVE)
 for _name, _change in {'chambers swapped': lambda values: values[:, ::-1].copy(),
                        'cylinders swapped': lambda values: values[::-1].copy(),
@@ -109,14 +109,11 @@ for _name, _change in {
         'zero': lambda value, since, first: 0.0, 'half': lambda value, since, first: 0.5 * value,
         '20 bar more': lambda value, since, first: value + 20.0 * BAR}.items():
     _lies('supply', f'the supply {_name}', 'spoil_pressures', _supply(_change), VALVE, BOTH)
-for _name, _change in {
-        'stuck': lambda value, since, first: first,
-        'rising': lambda value, since, first: value + PRESSURE_DRIFT * since,
-        'falling': lambda value, since, first: value - PRESSURE_DRIFT * since}.items():
+for _name, _change in SLOWLY_WRONG.items():
     _lies('supply', f'the supply {_name}', 'spoil_pressures', _supply(_change), VALVE)
 
 
-# encoders: what is handed over is a `Measured`
+# encoders: what is handed over is a `MeasuredState`
 
 
 def _one_encoder(change):
@@ -127,7 +124,7 @@ def _one_encoder(change):
         def spoil(msg, since):
             x, xd = msg.x.copy(), msg.xd.copy()
             x[i], xd[i] = change(x[i], xd[i], since, first.x[i], sign)
-            return replace(msg, x=x, xd=xd)
+            return msg._replace(x=x, xd=xd)
         return spoil
     return make
 
@@ -138,7 +135,7 @@ def _two_encoders(*fields):
         order = np.arange(first.x.size)
         i, k = bench.fault_rng.choice(order.size, 2, replace=False)
         order[[i, k]] = k, i
-        return lambda msg, since: replace(msg, **{field: getattr(msg, field)[order] for field in fields})
+        return lambda msg, since: msg._replace(**{field: getattr(msg, field)[order] for field in fields})
     return make
 
 

@@ -1,7 +1,6 @@
 """Injections of what is measured: states and pressures."""
 
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 
@@ -46,7 +45,7 @@ def _no_states_for_long(bench):
 @injection('state_silent', states=UNDER_LAW)
 def _every_state_refused(bench):
     """What is refused does not make the input younger: the escalation goes on."""
-    yield from during(_state(bench, lambda msg: replace(msg, x=msg.x * np.nan)))
+    yield from during(_state(bench, lambda msg: msg._replace(x=msg.x * np.nan)))
 
 
 def _spoilt_state(condition, name, spoil, **how):
@@ -56,10 +55,10 @@ def _spoilt_state(condition, name, spoil, **how):
     injection(condition, name, **{'states': (*UNDER_LAW, STANDBY), **how})(bring)
 
 
-_spoilt_state('state_stale', 'stamp_zero', lambda bench, msg: replace(msg, stamp=0))
-_spoilt_state('state_stale', 'stamp_old', lambda bench, msg: replace(msg, stamp=msg.stamp - 25 * MILLISECOND))
-_spoilt_state('state_future', 'stamp_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + 8 * MILLISECOND))
-_spoilt_state('state_future', 'stamp_an_hour_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + HOUR))
+_spoilt_state('state_stale', 'stamp_zero', lambda bench, msg: msg._replace(stamp=0))
+_spoilt_state('state_stale', 'stamp_old', lambda bench, msg: msg._replace(stamp=msg.stamp - 25 * MILLISECOND))
+_spoilt_state('state_future', 'stamp_ahead', lambda bench, msg: msg._replace(stamp=msg.stamp + 8 * MILLISECOND))
+_spoilt_state('state_future', 'stamp_an_hour_ahead', lambda bench, msg: msg._replace(stamp=msg.stamp + HOUR))
 
 
 def _one_not_finite(bench, msg):
@@ -67,15 +66,15 @@ def _one_not_finite(bench, msg):
     which = bench.fault_rng.choice(['x', 'xd'])
     spoilt = getattr(msg, which).copy()
     spoilt[i] = value
-    return replace(msg, **{which: spoilt})
+    return msg._replace(**{which: spoilt})
 
 
 def _enormous(bench, msg):
-    return replace(msg, x=msg.x + bench.fault_rng.choice([1e300, -1e300]))
+    return msg._replace(x=msg.x + bench.fault_rng.choice([1e300, -1e300]))
 
 
 _spoilt_state('state_not_finite', 'one_value_not_finite', _one_not_finite)
-_spoilt_state('state_malformed', 'arrays_too_short', lambda bench, msg: replace(msg, x=msg.x[:-1]))
+_spoilt_state('state_malformed', 'arrays_too_short', lambda bench, msg: msg._replace(x=msg.x[:-1]))
 
 
 @injection('stamp_order', states=UNDER_LAW)
@@ -84,7 +83,7 @@ def _stamps_repeat(bench):
 
     def frozen(msg):
         last.append(msg.stamp)
-        return replace(msg, stamp=last[0])
+        return msg._replace(stamp=last[0])
     yield from during(_state(bench, frozen))
 
 
@@ -103,7 +102,7 @@ def _pairs_out_of_order(bench):
 def _a_step_that_lasts(bench):
     i, size = bench.fault_rng.integers(4), bench.fault_rng.choice([-1.0, 1.0]) * bench.fault_rng.uniform(0.05, 0.5)
     step = size * np.eye(4)[i]
-    yield from during(_state(bench, lambda msg: replace(msg, x=msg.x + step)))
+    yield from during(_state(bench, lambda msg: msg._replace(x=msg.x + step)))
 
 
 @injection('state_jump', states=UNDER_LAW)
@@ -119,8 +118,8 @@ def _one_position_frozen(bench):
 
     def freeze(msg):
         left = max(1.0 - 1e-9 * (bench.now - ended[0]), 0.0) if ended else 1.0
-        return replace(msg, x=np.where(frozen, left * x + (1.0 - left) * msg.x, msg.x),
-                       xd=np.where(frozen, 0.0, msg.xd))
+        return msg._replace(x=np.where(frozen, left * x + (1.0 - left) * msg.x, msg.x),
+                            xd=np.where(frozen, 0.0, msg.xd))
     with _state(bench, freeze):
         yield
         ended.append(bench.now)
@@ -131,7 +130,7 @@ def _velocity_bias(share):
     def bring(bench):
         i, sign = bench.fault_rng.integers(4), bench.fault_rng.choice([-1.0, 1.0])
         bias = np.eye(4)[i] * sign * share * bench.declaration.plausibility.velocity_residual
-        yield from during(_state(bench, lambda msg: replace(msg, xd=msg.xd + bias)))
+        yield from during(_state(bench, lambda msg: msg._replace(xd=msg.xd + bias)))
     return bring
 
 
@@ -142,7 +141,7 @@ injection('velocity_suspect', 'velocities_a_little_off', states=UNDER_LAW, lies=
 def _residual(share):
     def bring(bench):
         residual = share * bench.declaration.plausibility.closure_tolerance
-        yield from during(_state(bench, lambda msg: replace(msg, residual=residual)))
+        yield from during(_state(bench, lambda msg: msg._replace(residual=residual)))
     return bring
 
 
@@ -161,7 +160,7 @@ def _another_assembly_mode(bench):
     def measured(msg):
         positions = m.joint_state(msg.x)[1][columns]
         positions[0] = np.pi - positions[0]
-        return replace(msg, positions=positions)
+        return msg._replace(positions=positions)
     yield from during(_state(bench, measured))
 
 
@@ -188,13 +187,13 @@ HANGING = {'levels': ('hanging',), 'states': (RUN,)}
 
 @injection('passive_silent', **HANGING)
 def _passive_joints_are_not_measured(bench):
-    yield from during(_state(bench, lambda msg: replace(msg, passive=None)))
+    yield from during(_state(bench, lambda msg: msg._replace(passive=None)))
 
 
 @injection('passive_jump', after=After.ONCE, **HANGING)
 def _a_passive_joint_jumps(bench):
     off = bench.fault_rng.choice([-1.0, 1.0])
-    yield from during(_state(bench, _only(1, lambda msg: replace(msg, passive=msg.passive + off))))
+    yield from during(_state(bench, _only(1, lambda msg: msg._replace(passive=msg.passive + off))))
 
 
 @injection('passive_imu', after=After.ONCE, **HANGING)

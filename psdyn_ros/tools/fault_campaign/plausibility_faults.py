@@ -1,7 +1,6 @@
 """Injections of pressures, speeds and laws that contradict the model of the machine."""
 
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from .injection import DRIVEN, HOLD, RUN, STOPPING, After, during, injection
 IMPOSSIBLE = 6e7            # Pa
 CREEP = 0.05                # s in which a pressure goes off
 VALVE = 'valve',
-ON_VALVES = {'levels': VALVE, 'lies': True}
+ON_VALVES, UNDER_PID = {'levels': VALVE, 'lies': True}, {'levels': (PID,), 'lies': True}
 
 
 def _pressure(bench, change, cylinders):
@@ -81,33 +80,26 @@ def _drifting(bench, rate, velocity=True):
     """A cylinder whose measured position drifts [m/s], with its velocity, and stays where it is then."""
     i, began = int(bench.law.cylinders['axis'][bench.fault_rng.integers(len(bench.law.cylinders))]), bench.now
     axis = np.eye(bench.plant.xd.size)[i] * bench.fault_rng.choice([-1.0, 1.0]) * rate
-    with bench.spoilt(spoil_state=lambda msg: replace(msg, x=msg.x + 1e-9 * (bench.now - began) * axis,
-                                                      xd=msg.xd + axis * velocity)):
+    with bench.spoilt(spoil_state=lambda msg: msg._replace(x=msg.x + 1e-9 * (bench.now - began) * axis,
+                                                           xd=msg.xd + axis * velocity)):
         yield
     off = 1e-9 * (bench.now - began) * axis
-    bench.spoil_state = lambda msg: replace(msg, x=msg.x + off)
+    bench.spoil_state = lambda msg: msg._replace(x=msg.x + off)
 
 
+@injection('opening_residual', 'an_encoder_drifts_without_pressures', states=(RUN, HOLD), after=After.ONCE, **UNDER_PID)
 @injection('flow_residual', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)
 def _an_encoder_drifts(bench):
     yield from during(_drifting(bench, 0.04))
 
 
-@injection('opening_residual', states=(RUN, HOLD), after=After.ONCE, levels=(PID,), lies=True)
-def _an_encoder_drifts_without_pressures(bench):
-    yield from _an_encoder_drifts(bench)
-
-
+@injection('opening_suspect', 'a_law_without_pressures_opens_a_valve', states=(RUN, HOLD), after=After.ONCE,
+           **UNDER_PID)
 @injection('command_suspect', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)
 def _the_law_opens_a_valve(bench):
     full = np.eye(bench.declaration.command_limit.size)[int(bench.law.cylinders['axis'][0])]
     sign = bench.fault_rng.choice([-1.0, 1.0])
     yield from during(bench.law_spoilt(lambda command: np.where(full, sign * bench.declaration.command_limit, command)))
-
-
-@injection('opening_suspect', states=(RUN, HOLD), after=After.ONCE, levels=(PID,), lies=True)
-def _a_law_without_pressures_opens_a_valve(bench):
-    yield from _the_law_opens_a_valve(bench)
 
 
 @injection('effort_suspect', states=(RUN, HOLD), after=After.ONCE, lies=True)
@@ -152,7 +144,7 @@ def _velocity(bench, share):
     """One velocity off by a share of the rated one."""
     i = int(bench.fault_rng.integers(bench.plant.xd.size))
     off = np.eye(bench.plant.xd.size)[i] * share * bench.machine.rated[i] * bench.fault_rng.choice([-1.0, 1.0])
-    with bench.spoilt(spoil_state=lambda msg: replace(msg, xd=msg.xd + off)):
+    with bench.spoilt(spoil_state=lambda msg: msg._replace(xd=msg.xd + off)):
         yield
 
 
@@ -180,8 +172,8 @@ def _goes_on(bench):
     # at a fifth of the rated speed at least: less may be left at the end of a stop
     xd += np.where(np.abs(xd) < 0.2 * bench.machine.rated, 0.2 * bench.machine.rated * np.sign(xd), 0.0)
     goes_on = np.isin(np.arange(xd.size), bench.law.cylinders['axis'])
-    with bench.spoilt(spoil_state=lambda msg: replace(
-            msg, x=np.where(goes_on, x + 1e-9 * (bench.now - began) * xd, msg.x), xd=np.where(goes_on, xd, msg.xd))):
+    with bench.spoilt(spoil_state=lambda msg: msg._replace(
+            x=np.where(goes_on, x + 1e-9 * (bench.now - began) * xd, msg.x), xd=np.where(goes_on, xd, msg.xd))):
         yield
 
 
@@ -203,7 +195,7 @@ def _a_force_that_is_not_given(bench):
 
     def spoil(msg):
         t = 1e-9 * (bench.now - began)
-        return replace(msg, x=msg.x + 0.5 * t * t * slew, xd=msg.xd + t * slew)
+        return msg._replace(x=msg.x + 0.5 * t * t * slew, xd=msg.xd + t * slew)
     yield from during(bench.spoilt(spoil_state=spoil))
 
 
@@ -220,5 +212,5 @@ def _swings_ever_more(bench):
 
     def spoil(msg):
         half = int(1e-9 * (bench.now - began) / 0.03)
-        return replace(msg, xd=msg.xd + (-1.0)**half * 0.012 * 1.6**min(half, 5) * slew)
+        return msg._replace(xd=msg.xd + (-1.0)**half * 0.012 * 1.6**min(half, 5) * slew)
     yield from during(bench.spoilt(spoil_state=spoil))

@@ -16,9 +16,11 @@ from psdyn_ros.control import SafetyError, State
 from psdyn_ros.control.monitors.momentum import MomentumCheck
 from psdyn_ros.control.monitors.openings import OpeningCheck
 from psdyn_ros.control.monitors.speed import SwingCheck
+from psdyn_ros.kernels.control import error_range
 from psdyn_ros.kernels.control.effort_range import evaluate_efforts
 from psdyn_ros.kernels.control.valve_inversion import command_for
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
+from psdyn_ros.kernels.runtime.buffer import views
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.demo.demonstration import demonstration
 from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
@@ -333,6 +335,29 @@ def test_a_swing_about_the_speed_of_the_reference_is_found_where_it_grows_and_is
 
 
 # openings without pressures
+
+
+def test_ways_of_rods_are_compared_with_those_of_their_valves(rng):
+    buffer = error_range.make_opening_range([1, 2], 3, 4)
+    check = error_range.OpeningRange(*views(buffer, error_range.TYPES))
+    check.slack[:] = 0.02
+    steps = rng.choice([0.0, 0.005, 0.02], 200)
+    steps[120] = 0.11           # after which it begins again
+    measured = rng.uniform(-0.06, 0.08, (200, 3)) + np.array([0.0, -0.06, 0.03])
+    speeds = rng.uniform(-0.02, 0.03, (200, 3))
+    verdicts = []
+    for k, dt in enumerate(steps):
+        check.motion[error_range.MEASURED_RATE], check.speeds[:] = measured[k], speeds[k]
+        found = error_range.compare_ways(buffer, dt)
+        since = slice(121 if k >= 120 else 0, k + 1)
+        ago = np.cumsum(steps)[k] - np.cumsum(steps)[since]
+        off, way = (np.exp(-ago / 0.4) * steps[since] @ one[since] for one in (measured - speeds, np.abs(speeds)))
+        allowed = 0.004 + 1.5 * way
+        assert check.ways[:, 1:] == pytest.approx(np.array([off, way, allowed])[:, 1:], abs=1e-12)
+        share = (np.abs(off) / allowed)[1:]
+        assert found == (1 + share.argmax() if share.max() > 1.0 else -1)
+        verdicts.append(found)
+    assert set(verdicts) == {-1, 1, 2}
 
 
 @pytest.mark.long
