@@ -122,7 +122,8 @@ class StopCheck(Check):
     """Watches a stop: under a law that does not slow down it becomes a ramp, and a ramp that does not is cut off.
 
     A ramp of openings is judged only where it began for that reason: else the measured state is not valid. A ramp of
-    forces is always judged: nothing corrects what the model lacks, and an axis may be driven back.
+    forces is always judged, of the axes at force level: nothing corrects what the model lacks, and one may be driven
+    back.
     """
 
     rows = (
@@ -143,6 +144,8 @@ class StopCheck(Check):
         self._by_force = bool(forces.any())
         # valves beside forces shut on a ramp, which is not to be cut off for a swing
         self._limits_of_ramp = np.array([slowing, (STANDS_BY_FORCE if forces.all() else STANDS) * rated, rest])
+        self._limits_of_forces = self._limits_of_ramp.copy()
+        self._limits_of_forces[1, ~forces] = np.inf
         self._reaction = REACTION[law.opens_by_speed]
         self._half_swing = 0.5 * law.swing_period           # s that the halves of a stop are apart at most
         self._stop = np.zeros((3, len(self._names)))        # speed at the beginning; smoothed rates; speed that is left
@@ -166,7 +169,8 @@ class StopCheck(Check):
         elapsed = 1e-9 * (inputs.clock - self._began) - self._reaction
         elapsed = 0.5 * (max(elapsed, 0.0) + max(elapsed - self._half_swing, 0.0))
         asked = self._motion.rates(inputs.x, inputs.reference_rate)
-        limits = self._limits if inputs.under_law else self._limits_of_ramp
+        after_stop = self._limits_of_ramp if self._failing else self._limits_of_forces
+        limits = self._limits if inputs.under_law else after_stop
         i = kernels.judge_stop(limits, self._stop, rates, asked, elapsed, inputs.period)
         forth = self._direction * rates + limits[1]
         if not inputs.under_law and (forth < 0.0).any():
