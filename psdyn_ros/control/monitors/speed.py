@@ -169,8 +169,8 @@ class StopCheck(Check):
         elapsed = 1e-9 * (inputs.clock - self._began) - self._reaction
         elapsed = 0.5 * (max(elapsed, 0.0) + max(elapsed - self._half_swing, 0.0))
         asked = self._motion.rates(inputs.x, inputs.reference_rate)
-        after_stop = self._limits_of_ramp if self._failing else self._limits_of_forces
-        limits = self._limits if inputs.under_law else after_stop
+        of_ramp = self._limits_of_ramp if self._failing else self._limits_of_forces
+        limits = self._limits if inputs.under_law else of_ramp
         i = kernels.judge_stop(limits, self._stop, rates, asked, elapsed, inputs.period)
         forth = self._direction * rates + limits[1]
         if not inputs.under_law and (forth < 0.0).any():

@@ -82,8 +82,7 @@ def make_opening_range(rows, actuators, room):
     return pack(OpeningRange(
         rows=np.array(rows, INT), slack=np.zeros(n), learning=np.zeros(1), motion=np.zeros((5, n)),
         recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), trim=np.zeros(n), speeds=np.zeros(n),
-        bounds=np.zeros((2, n)), found=np.zeros((3, n)),
-        ways=np.zeros((3, n))))
+        bounds=np.zeros((2, n)), found=np.zeros((3, n)), ways=np.zeros((3, n))))
 
 
 @kernel
@@ -144,13 +143,14 @@ def compare_ways(buffer, dt):
     dt      s since the state before; where it is too long, or negative, the comparison begins again
     """
     check, worst, most = bind_opening_range(buffer), -1, 1.0
-    ways, left = check.ways, math.exp(-dt / FORGET_S)
-    known = 0.0 <= dt <= LONGEST_STEP_S
+    ways, left, step = check.ways, 0.0, 0.0
+    if 0.0 <= dt <= LONGEST_STEP_S:
+        left, step = math.exp(-dt / FORGET_S), dt
     for k in range(check.rows.shape[0]):
         i = check.rows[k]
         speed = check.speeds[i]
-        ways[OFF, i] = left * ways[OFF, i] + dt * (check.motion[MEASURED_RATE, i] - speed) if known else 0.0
-        ways[WAY, i] = left * ways[WAY, i] + dt * abs(speed) if known else 0.0
+        ways[OFF, i] = left * ways[OFF, i] + step * (check.motion[MEASURED_RATE, i] - speed)
+        ways[WAY, i] = left * ways[WAY, i] + step * abs(speed)
         ways[ALLOWED, i] = FORGET_S * STILL * check.slack[i] + UNKNOWN * ways[WAY, i]
         share = abs(ways[OFF, i]) / ways[ALLOWED, i]
         if share > most:
