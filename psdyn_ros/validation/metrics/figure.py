@@ -6,6 +6,7 @@
 import math
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
 from ...model.parameters.parameter_blocks import number
 from .bootstrap import Interval, bootstrap, mean, rmse
@@ -14,6 +15,8 @@ from .prediction import REVERSING
 FACTORS = {'%': 100.0, 'ms': 1e3, 'mm': 1e3}        # from SI to the unit in which a figure is shown
 MACHINE = 'machine'
 IDLE = 1.0 - 1e-9           # share of the least scale, below which an actuator did too little for delays to be seen
+SMOOTHING = 0.2             # s over which rates are averaged twice, for delays
+ALIKE = 0.7                 # least correlation of rates so smoothed, where the motion made them
 LEAST = 0.002               # of the range of the effort: smaller changes are of no interest, however certain
 
 
@@ -144,12 +147,13 @@ class R2(Figure):
 
 
 class Delay(Figure):
-    """s by which measured efforts are later than predicted ones; not judged where too little moved.
+    """s by which measured efforts are later than predicted ones; not judged where too little moved to tell.
 
     From how errors go with the rate of the effort, to first order, which needs less of a recording than a correlation
-    where sensors are noisy; a model that is wrong shows here, too.  Reversals of friction, and what is near a stop, do
-    not count.  Half a period of the states is no failure: a step of an effort between two samples may be seen that
-    much before or after.
+    where sensors are noisy; a model that is wrong shows here, too.  The rate is smoothed until the motion is left: a
+    controller makes forces of what its sensors' noise says of velocities, and this noise is in the errors, too.
+    Reversals of friction, and what is near a stop, do not count.  Half a period of the states is no failure: a step of
+    an effort between two samples may be seen that much before or after.
     """
 
     name = compared = 'delay'
@@ -159,20 +163,24 @@ class Delay(Figure):
 
     def __init__(self, metrics):
         super().__init__(metrics)
-        # samples, e, rate of the measured, e rate, rate of the predicted, their product
-        self._sums = metrics.bins.column((len(metrics.actuators), 6))
+        # samples, e, smooth rate of the measured, e rate; of the predicted rate and of this smoothed: sum, product with
+        # that of the measured; squares of both smooth rates
+        self._sums = metrics.bins.column((len(metrics.actuators), 10))
 
     def add(self, prediction, bins):
-        core = prediction.core
-        errors, rates = prediction.effort[core] - prediction.effort_id[core], prediction.effort_rate[core]
+        core, period = prediction.core, prediction.period
         # two rates whose noises are independent: the square of one would count its noise, and shrink the delay
-        needed = np.gradient(prediction.effort_id, prediction.period, axis=0)[core]
+        needed = np.gradient(prediction.effort_id, period, axis=0)
         # friction that turns round is not where the model and the filter put it, which looks like a lead
         unusable = prediction.unclear | ((prediction.regime == REVERSING) & (prediction.friction != 0.0))
-        for axis, (e, rate, other, left_out) in enumerate(zip(errors.T, rates.T, needed.T, unusable[core].T)):
-            known = np.isfinite(e) & np.isfinite(rate) & np.isfinite(other) & ~left_out
-            at, e, rate, other = bins[known], e[known], rate[known], other[known]
-            for column, weights in enumerate((np.ones(len(e)), e, rate, e * rate, other, rate * other)):
+        signals = (prediction.effort - prediction.effort_id, _smooth(prediction.effort_rate, period), needed,
+                   _smooth(needed, period))
+        for axis in range(needed.shape[1]):
+            rows = np.array([signal[core, axis] for signal in signals])
+            known = np.isfinite(rows).all(axis=0) & ~unusable[core, axis]
+            at, (e, rate, other, smooth) = bins[known], rows[:, known]
+            for column, weights in enumerate((np.ones(len(e)), e, rate, e * rate, other, rate * other, smooth,
+                                              rate * smooth, rate * rate, smooth * smooth)):
                 found = np.bincount(at, weights)
                 self._sums.rows[:len(found), axis, column] += found
 
@@ -194,16 +202,38 @@ class Delay(Figure):
         return not (found.low > most or found.high < -most)
 
     def lag(self, axis, **options):
-        """Return the `Interval` of s by which the efforts are later than those predicted of the aligned topics."""
+        """Return the `Interval` of s by which the efforts are later than those predicted of the aligned topics.
+
+        NaN where the model does not explain how they changed: then noise made the rates.
+        """
         sums = self._sums.rows[:, axis]
+        if not _likeness(sums.sum(axis=0)) >= ALIKE:
+            return Interval(math.nan, math.nan, math.nan)
         return bootstrap(sums[sums[:, 0] > 0.0], _slope_lag, **options)
 
 
+def _smooth(rates, period):
+    """(N, actuators) rates, averaged; NaN where they are unknown."""
+    known = np.isfinite(rates)
+    smooth = np.where(known, rates, 0.0)
+    for _ in range(2):
+        smooth = uniform_filter1d(smooth, max(round(SMOOTHING / period), 1), axis=0, mode='nearest')
+    return np.where(known, smooth, np.nan)
+
+
 def _slope_lag(totals):
-    """Statistic of (..., 6) totals: s by which the measured is late, - the slope of e over the rate of the effort."""
-    count, e, rate, product, needed, square = np.moveaxis(totals, -1, 0)
+    """Statistic of totals of `Delay`: s by which the measured is late, - the slope of e over the rate of the effort."""
+    count, e, rate, product, needed, square = np.moveaxis(totals, -1, 0)[:6]
     with np.errstate(invalid='ignore', divide='ignore'):
         return -(product - e * rate / count) / (square - needed * rate / count)
+
+
+def _likeness(totals):
+    """Correlation of the smooth rates in totals of `Delay`; NaN of none."""
+    count, _, rate, *_, other, product, square, other_square = totals
+    with np.errstate(invalid='ignore', divide='ignore'):
+        spread = (square - rate ** 2 / count) * (other_square - other ** 2 / count)
+        return (product - rate * other / count) / np.sqrt(spread)
 
 
 class Closure(Figure):

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ..signals.spectrum import ResidualSpectrum
-from .alignment import DelayEstimator
 from .bins import Bins
 from .energy import EnergyBalance
 from .figure import R2, Bias, Closure, Delay, Frozen, Maximum, Nrmse
@@ -221,7 +220,6 @@ class MetricsAccumulator(ErrorSums):
     def __init__(self, manipulator, mechanism, capacity=None, **options):
         super().__init__(manipulator, mechanism, capacity, Bins(), len(KINDS), **options)
         self.spectrum = ResidualSpectrum(len(self.actuators))
-        self._correlations = None
 
     @property
     def sums(self):
@@ -250,17 +248,7 @@ class MetricsAccumulator(ErrorSums):
 
     def add(self, prediction):
         super().add(prediction)
-        core = prediction.core
-        if self._correlations is None:
-            self._correlations = [DelayEstimator(prediction.period) for _ in self.actuators]
-        for axis, estimator in enumerate(self._correlations):
-            measured = np.where(prediction.near_stop[core, axis], np.nan, prediction.effort[core, axis])
-            estimator.add(prediction.effort_id[core, axis], measured)
         self.spectrum.add(prediction)
-
-    def delay(self, actuator):
-        """The `CorrelationDelay` by which the measured effort of an actuator is later than the predicted one."""
-        return self._correlations[actuator].delay() if self._correlations else None
 
     def per_bin(self, kind, channel):
         """(bins, 3) rmse, bias and samples of each bin, NaN where there are none: errors over time that are judged."""

@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 
 from ..metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, KIND_NAMES, Metrics, plain
@@ -12,7 +12,7 @@ from ..metrics.tracking import units
 from ..signals.quality import NOTE
 from .when import when_wrong
 
-VERSION = 1                 # of the layout of validation.json
+VERSION = 2                 # of the layout of validation.json
 FORCE = {'m': 'N', 'rad': 'N m'}
 COLUMNS = tuple(field.name for field in fields(Metrics))
 SHARE = 100.0               # %
@@ -123,14 +123,12 @@ def document(found):
     metrics, verdict = found.metrics, found.verdict
     actuators = {}
     for axis, name in enumerate(metrics.actuators):
-        delay = metrics.delay(axis)
         actuators[name] = {
             'unit': FORCE[actuator_units(found)[axis]],
             **{KIND_NAMES[kind]: _parts(metrics, kind, axis) for kind in (EFFORT, FRICTIONLESS)},
             'sensor_noise': metrics.noise(axis),
             'nrmse_interval': metrics.figure['nrmse'].interval(axis)[1:],
-            'delay': {'by_rate': metrics.figure['delay'].lag(axis)._asdict(),
-                      'by_correlation': None if delay is None else asdict(delay)}}
+            'delay': metrics.figure['delay'].lag(axis)._asdict()}
     return plain({
         'version': VERSION, 'verdict': verdict.verdict, 'text': verdict.text, 'but': verdict.but,
         'exit_code': verdict.exit_code, 'reasons': verdict.reasons, 'partial': verdict.partial,
