@@ -85,10 +85,11 @@ class OpeningCheck(Check):
         findings = []
         if self._apart >= 0:
             off, way, allowed = 1e3 * self._range.ways[:, self._apart]
-            findings.append(Finding('opening_residual', f'{self._names[self._apart]} moved {off:.3g} mm beyond the '
-                                    f'{way:.3g} mm for which its valve was open; at most {allowed:.3g}'))
+            findings.append(Finding('opening_residual', f'{self._names[self._apart]} moved {off:.3g} mm or mrad beyond '
+                                    f'the {way:.3g} for which its valve was open; at most {allowed:.3g}'))
         if self._wrong >= WRONG_OPENINGS:
             asked, low, high = 1e3 * self._range.found[:, self._worst]
             findings.append(Finding('opening_suspect', f'the valve of {self._names[self._worst]} is opened for '
-                                    f'{asked:.3g} mm/s; expected {low:.3g} to {high:.3g} by reference and errors'))
+                                    f'{asked:.3g} mm/s or mrad/s; expected {low:.3g} to {high:.3g} by reference and '
+                                    'errors'))
         return findings

@@ -13,7 +13,7 @@ SWINGING = 2.5              # times the speed of standstill, and
 SWING_SHARE = 0.07          # share of its rated speed, by which an axis at force level may swing in motion anyway
 STANDS = 0.125              # share of the rated speed that a stop may add, and ends with
 STANDS_BY_FORCE = 0.03      # the same where forces are given that look at nothing measured: what adds speed goes on
-REACTION = 0.1, 0.2        # s until a stop slows down; under a law without pressures, which lags its reference
+REACTION = 0.1, 0.2         # s until a stop slows down; under a law without pressures, which lags its reference
 SLOWING = 0.5               # of the declared deceleration that is demanded on the average
 
 
@@ -128,7 +128,7 @@ class StopCheck(Check):
 
     rows = (
         Row('F42', 'stop_failing', STOP_OPEN_LOOP, 'a stop under the law that does not slow down as declared', RAMPED,
-            2, 0.1, event=True),
+            2, max(REACTION), event=True),
         Row('F42', 'ramp_failing', SAFE_OPEN_LOOP, 'a ramp, after such a stop or of forces, that does not slow down',
             AT_ONCE, 2, 0.5, event=True),
     )
