@@ -87,7 +87,8 @@ def _drifting(bench, rate, velocity=True):
     bench.spoil_state = lambda msg: msg._replace(x=msg.x + off)
 
 
-@injection('opening_residual', 'an_encoder_drifts_without_pressures', states=(RUN, HOLD), after=After.ONCE, **UNDER_PID)
+# in RUN it shows only where it is fast beside the motion: see the encoders among the lies
+@injection('opening_residual', 'an_encoder_drifts_without_pressures', states=(HOLD,), after=After.ONCE, **UNDER_PID)
 @injection('flow_residual', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)
 def _an_encoder_drifts(bench):
     yield from during(_drifting(bench, 0.04))
