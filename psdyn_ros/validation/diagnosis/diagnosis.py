@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..metrics.bootstrap import Interval, bootstrap
+from ..metrics.figure import IDLE
 from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
 from ..signals.filters import SECOND_DERIVATIVE
 from .cause_messages import CHECK_NEXT, briefly
@@ -204,7 +205,7 @@ class Diagnosis:
         relative = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)
         groups = self._groups()
         known = _Known(products, noise.times(share), weights, relative,
-                       candidates(self.corrections, self._rows.any(axis=0), groups), delays,
+                       candidates(self.corrections, self._rows.any(axis=0), self._in_use(groups, scale)), delays,
                        self._known(groups, delays),
                        self._frozen(quality, products.squares(0) @ weights, used))
         found = self._explained(known, self._begin + used * self.width)
@@ -320,6 +321,11 @@ class Diagnosis:
         if len(of_ports) > 1:
             found['chamber pressures'] = [axis for axes in of_ports for axis in axes]
         return found
+
+    def _in_use(self, groups, scale):
+        """Those groups of which an actuator does enough for delays to be seen: else its rates are made of noise."""
+        span = self._range[1] - self._range[0]
+        return {topic: axes for topic, axes in groups.items() if (span[axes] >= IDLE * scale[axes]).any()}
 
     def _known(self, groups, delays):
         """{topic: (s, standard error)} of groups of actuators that one delay was taken off of."""
