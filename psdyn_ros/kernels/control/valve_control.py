@@ -7,7 +7,7 @@
 F_m: the machine's model on the reference, ahead in time by the valve's lag; F: the piston's force, from filtered
 pressures; e: reference at the time of the measurement minus measurement; e' and the filter of e: critically damped.
 A valve gets the opening that gives F' with the rod at v_c; a velocity-controlled valve gets v_c and the flow for F'.
-Where effort or pressure is commanded, it is F = ID(x, x', x_r'' + kp e + kd (x_r' - x') + ki int e) + friction(v_r).
+Where effort or pressure is commanded, it is F = ID(x, x', x_r'' + kp e + kd e' + ki int e) + friction(v_r).
 """
 import math
 from typing import NamedTuple
@@ -182,6 +182,14 @@ def track_error(a, e, dt, still, zone):
         a['sum'] += e * dt
 
 
+@kernel
+def acceleration_feedback(a):
+    """Return kp e + kd e' + ki int e of an axis at force level, 0 of others."""
+    if a['interface'] > PRESSURE:
+        return 0.0
+    return a['stiffness'] * a['error'] + a['damping'] * a['error_rate'] + a['integral'] * a['sum']
+
+
 @entry
 def valve_cycle(tree, loops, hanging, actuation, space, law, path, step):
     """Write the commands of a law on valves, each in the unit of its interface; return a status.
@@ -283,10 +291,8 @@ def aim(s, step):
         aimed = 0.5 * (motion[1, 2, i] + motion[2, 2, i])
         measured[2, i] = step.scale * (1.0 - step.share) * motion[0, 2, i] + step.share * aimed
     for i in range(s.law.shape[0]):
-        a, k = s.law[i], s.coordinate[i]
-        if k >= 0:
-            rate = motion[0, 1, k] - measured[1, k]
-            measured[2, k] += a['stiffness'] * a['error'] + a['damping'] * rate + a['integral'] * a['sum']
+        if s.coordinate[i] >= 0:
+            measured[2, s.coordinate[i]] += acceleration_feedback(s.law[i])
 
 
 @kernel
