@@ -60,14 +60,16 @@ hypothesis.settings.load_profile('thorough' if THOROUGH else 'quick')
 
 
 # Files with few tests that take long: begun last, they would leave the other worker with nothing to do.
-SLOWEST = ('test_demo', 'test_record_demo', 'test_lock_step_by_hand', 'test_ros2_control', 'test_compile_cache',
-           'test_hydraulic_laws', 'test_lying_sensors', 'test_identification', 'test_nodes_dds', 'test_security',
-           'test_topic_delays', 'test_rig_demo', 'test_fleet', 'test_offline', 'test_rig',
-           'test_bag_validate_memory', 'test_extending', 'test_latency', 'test_diagnosis', 'test_general_nodes',
-           'test_layers', 'test_dynamics', 'test_oracle', 'test_cli', 'test_packaging', 'test_campaign',
-           'test_controller_node', 'test_mutated_bags', 'test_tracking_bounds', 'test_mutation',
-           'test_trajectory_rates', 'test_trusted_verdict', 'test_bag_validate', 'test_pages_in_chromium',
-           'test_bag_quality', 'test_planner_node', 'test_compare_bags', 'test_effort_of_bags', 'test_live_validation')
+SLOWEST = ('test_record_demo', 'test_tutorials', 'test_demo', 'test_rig_demo', 'test_stream_tracking',
+           'test_other_sensors', 'test_papers', 'test_figure_door', 'test_lying_sensors', 'test_bag_validate_memory',
+           'test_tracking_bounds', 'test_control', 'test_kernels_control', 'test_general_nodes', 'test_api_inputs',
+           'test_identification', 'test_load_chart', 'test_jacobian', 'test_lock_step_by_hand', 'test_effort_of_bags',
+           'test_failing_laws', 'test_nodes_dds', 'test_trajectory_rates', 'test_hanging_demo', 'test_sensor_door',
+           'test_trusted_verdict', 'test_campaign', 'test_diagnosis', 'test_oracle', 'test_dynamics',
+           'test_pages_in_chromium', 'test_swing_damping', 'test_speed_governor', 'test_topology', 'test_forwarder',
+           'test_compile_cache', 'test_fleet', 'test_controller_node', 'test_law_inputs', 'test_contradicted_motion',
+           'test_ros2_control', 'test_simulated_run', 'test_loop_hints', 'test_topic_delays', 'test_mutation',
+           'test_command_interfaces', 'test_bag_validate', 'test_hydraulic_solver')
 
 
 @pytest.hookimpl(tryfirst=True)

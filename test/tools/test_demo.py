@@ -32,7 +32,7 @@ pytestmark = pytest.mark.dds
 @pytest.mark.lockstep
 @pytest.mark.parametrize('level, laws, title, better, duration', [
     ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0, 6),
-    pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 16, marks=pytest.mark.long),
+    pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 10, marks=pytest.mark.long),
 ])
 def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better, duration):
     process = start('psdyn_ros.cli', 'demo', '--duration', str(duration), '--output', str(tmp_path),

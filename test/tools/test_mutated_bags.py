@@ -183,6 +183,13 @@ def test_readers_that_hang_busy_or_asleep_are_found(monkeypatch):
     assert report.outcomes == {('cut_at_an_edge', HANG): 1, ('cut', HANG): 1}
 
 
+@pytest.mark.long
+def test_a_process_that_says_nothing_is_ended(monkeypatch):
+    monkeypatch.setattr(mutated_bags, 'SILENCE', 5.0)
+    report = campaign(1, judge=_hanging)
+    assert [text for *_, text in report.failures] == ['the process ended with -9']
+
+
 def test_the_command_prints_counts_and_the_bound(capsys):
     assert main(['--count', '14', '--seed', '3']) == 0
     text = capsys.readouterr().out

@@ -26,7 +26,7 @@ from psdyn_ros.validation.validate import validate  # noqa: E402
 # in lock-step a recording takes as long as the computer is busy with other things
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep, pytest.mark.timeout(3600)]
 
-SECONDS = 30.0          # of motion: less cannot tell a delay of the pressures from none
+SECONDS = 15.0          # of motion
 CASES = tuple(record_cases.CASES)
 WRONG = CASES[1:]
 

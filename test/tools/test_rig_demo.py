@@ -97,7 +97,7 @@ def test_a_cylinder_that_froze_fails_the_run_in_terminal_and_report(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('cylinder', ['lift_cylinder', 'tilt_cylinder', 'telescope'])
+@pytest.mark.parametrize('cylinder', ['lift_cylinder', 'telescope'])
 def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd, cylinder):
     code = cli.main(['demo', '--rig', cylinder, '--duration', '3', '--output', str(tmp_path)])
     said = capfd.readouterr()

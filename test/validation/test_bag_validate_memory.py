@@ -12,13 +12,12 @@ GROWTH = 40.0               # MB by which the longer one may need more: its figu
 
 
 @pytest.mark.long
-@pytest.mark.parametrize('short, long', [(4.0, 12.0), (10.0, 40.0)])
-def test_memory_grows_neither_with_the_bag_nor_with_what_else_is_in_it(tmp_path, short, long):
+def test_memory_grows_neither_with_the_bag_nor_with_what_else_is_in_it(tmp_path):
     """A short bag with an attachment of 10 GiB, which is a hole in the file, and a longer one with images."""
-    hole = write_hole_bag(tmp_path / 'hole.mcap', short, 10 * GIB)
+    hole = write_hole_bag(tmp_path / 'hole.mcap', 10.0, 10 * GIB)
     assert hole.stat().st_size > 10 * GIB
     used = {}
-    images = write_image_bag(tmp_path / 'images', long, GIB // 8)
+    images = write_image_bag(tmp_path / 'images', 40.0, GIB // 8)
     # the first run may find kernels that are not compiled yet, and the compiler takes memory of its own
     for name, bag in (('first', hole), ('short', hole), ('long', images)):
         output = tmp_path / name

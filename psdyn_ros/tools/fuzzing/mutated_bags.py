@@ -33,6 +33,7 @@ MACHINE = 'hiab_xs031'
 MEMORY = 600 << 20          # bytes of address space that reading a bag may take
 PATIENCE = 20               # s of a processor for one bag, and
 ASLEEP = 10.0               # times as long at all, since other programs may keep the processor
+SILENCE = 400.0             # s without a word of a process, after which it is ended: it hangs before or after a bag
 CRASH, HANG = 'crash', 'hang'
 
 
@@ -107,6 +108,8 @@ def _one_process(task, report, folder, first, last, progress):
     number, kind = first, 'start'
     try:
         while True:
+            if not here.poll(SILENCE):
+                process.kill()
             what, *values = here.recv()
             if what == 'begin':
                 number, kind = values

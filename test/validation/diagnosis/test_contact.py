@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import thorough
 from hypothesis import given
 from hypothesis import strategies as st
 from support.bags.diagnosis_cases import PERIOD, WRONG, diagnosed, port_areas, recorded
@@ -42,7 +43,7 @@ def test_force_on_the_tool_for_a_while_is_named_with_its_time(force, first, last
 
 
 @pytest.mark.parametrize('wrong', ['payload', 'friction', 'base_tilt', 'sensor_offset'])
-@pytest.mark.parametrize('force, begin, leads', [(1500.0, 10.3, True), (250.0, 17.4, False)])
+@pytest.mark.parametrize('force, begin, leads', thorough([(1500.0, 10.3, True), (250.0, 17.4, False)], 1, several=True))
 def test_a_force_for_a_while_and_what_is_wrong_all_the_time_are_fitted_together(wrong, force, begin, leads):
     causes, diagnosis = diagnosed(pushed(recorded(wrong), (0.0, 0.0, -force), begin, begin + 5.0))
     by_kind, (_, size) = {cause.kind: cause for cause in causes[:2]}, WRONG[wrong]
