@@ -54,6 +54,7 @@ class Inputs:
         self.now = self.clock = 0
         self.pressures = self.supply = None
         self.time = 0.0
+        runner.inputs.encoder_steps = self.state_check.encoder_steps
         self._epoch = None          # ns: stamp from which the seconds of trajectories are counted
 
     @property
@@ -155,6 +156,7 @@ class CheckInputs:
     x, xd           (dof,) m and rad, m/s and rad/s; None before the first
     positions, rates  (actuators,) the same of the actuators
     estimated       (x, xd) on which a law may act: those measured, but for a position that is frozen
+    encoder_steps   (dof,) m, rad; least change of each position so far, 0: none
     stamp           ns on the clock of stamps; 0 before the first
     measured        ns on the clock of ages
     time            s on the clock of trajectories

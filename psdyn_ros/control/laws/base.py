@@ -63,6 +63,7 @@ class ControlLaw:
     needs_pressures = False     # whether `update` must have them
     model_feedback = False      # whether its efforts are those of the model with feedback by `effort_gains`
     effort_gains = None         # (2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]
+    step_gains = None           # (dof,) the same [1/s^2] for a step of a position; None: it uses measured velocities
     opens_by_speed = False      # whether it opens valves for `rod_speeds`, with feedback by `flow_gains`
     flow_gains = None           # (2, actuators) speeds of rods for an error [1/s] and its rate [1]
     allowed = INTERFACES        # those that this law can command

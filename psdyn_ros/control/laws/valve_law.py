@@ -125,6 +125,8 @@ class ValveLaw(ControlLaw):
         if share == 1.0:
             self._ramp = {}
         self.effort_gains[:] = self._law['stiffness'], self._law['damping']
+        # of the rate of a filter of second order with equal poles, at its largest
+        self.step_gains = self._law['damping'] * self._law['error_filter'] / np.e
         self.flow_gains[:] = self._law['flow_stiffness'], -self._law['flow_decoupling']
 
     def _forget(self):

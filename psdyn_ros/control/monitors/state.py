@@ -92,6 +92,7 @@ class StateChecks(Check):
         history = pack(kernels.History(*_records(manipulator, declaration), np.zeros(room, np.int64),
                                        np.zeros((room, 2, manipulator.dof))))
         self._channels, self._memory, self._stamps, _ = views(history, kernels.TYPES)
+        self.encoder_steps = self._channels['step']     # (dof,) m, rad; least change of each position so far, 0: none
         self._going_on = np.zeros((5, self._dof))
         self._going_on[kernels.MOST_ADDED] = FROZEN_TRAVEL * self._channels['sticking']
         # twice as many states may come as the period says

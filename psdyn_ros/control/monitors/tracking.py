@@ -142,8 +142,9 @@ class EffortCheck(Check):
     that (`MomentumCheck`), and feedback towards the reference. `restrain` takes the accelerations that efforts would
     cause into that range, which ends a quarter of the declared acceleration away from the reference, and at that of the
     reference where the axis is off its speed already, by that of standstill: at force level one wrong command is a
-    jerk. In a stop errors of the position count only as far as they were there when it began: a position that drifts
-    would keep the axis moving against its measured speed.
+    jerk. A law that makes the rate of an error from positions may answer each step of an encoder. In a stop errors of
+    the position count only as far as they were there when it began: a position that drifts would keep the axis moving
+    against its measured speed.
     """
 
     rows = (Row('F39', 'effort_suspect', STOP_OPEN_LOOP, 'a force that drives away from the reference', RAMPED, 4, 0.02,
@@ -177,10 +178,12 @@ class EffortCheck(Check):
 
     def restrain(self, command, inputs):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
-        law, t, (x, xd) = self._law, inputs.time, inputs.estimated
+        law, t, (x, xd), unknown = self._law, inputs.time, inputs.estimated, self._law.unknown_accelerations
         self._unclip(command)
-        motion = effort_range.Motion(t, self._period, x, xd, law.desired, law.reference.ahead(t + LEAD)[2],
-                                     law.unknown_accelerations, inputs.state is State.STOPPING)
+        if law.step_gains is not None:
+            unknown = unknown + law.step_gains * inputs.encoder_steps
+        motion = effort_range.Motion(t, self._period, x, xd, law.desired, law.reference.ahead(t + LEAD)[2], unknown,
+                                     inputs.state is State.STOPPING)
         self._worst = effort_range.restrain_law(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.integral_gains, law.feedforward_scale, motion,
             command)

@@ -292,6 +292,15 @@ def test_an_update_at_the_same_time_changes_no_filter(law, plant):
     assert law.update(PERIOD, plant.x + 1e-3, plant.xd, pressures(plant))[1:] == pytest.approx(second[1:], abs=1e-12)
 
 
+def test_a_step_of_an_encoder_accelerates_as_much_as_checks_allow(law, plant):
+    accelerations = []
+    for k in range(20):
+        law.update(k * PERIOD, plant.x + (1e-3 if k > 0 else 0.0), plant.xd, pressures(plant))
+        accelerations.append(law._law['damping'] * np.abs(law._law['error_rate']))
+    most = np.max(accelerations, axis=0)
+    assert most == pytest.approx(1e-3 * law.step_gains, rel=0.02) and most[0] > 1.0
+
+
 def test_looking_ahead_begins_no_trajectory(law, crane):
     law.hold(START)
     law.reference.follow(Waypoints(crane.coordinates, [1.0], [START + 0.05]), 0.0, 0.5)

@@ -37,10 +37,10 @@ class Differentiated(SecondPlant):
 
 
 @pytest.mark.parametrize(('plant', 'sensors', 'level', 'rate', 'seconds'), thorough([
-    (SecondPlant, COARSE, 'effort', 200.0, 60.0), (Differentiated, FINE, 'effort', 500.0, 60.0),
-    (Differentiated, FINE, 'valve', 200.0, 60.0), (SecondPlant, NOISY, 'effort', 200.0, 90.0),
-    (SecondPlant, NOISY, 'valve', 100.0, 90.0)], 1, several=True),
-    ids=['12 bits', 'differentiated', 'differentiated, valves', 'noisy', 'noisy, valves'])
+    (SecondPlant, COARSE, 'effort', 200.0, 60.0), (SecondPlant, COARSE, 'valve', 200.0, 60.0),
+    (Differentiated, FINE, 'effort', 500.0, 60.0), (Differentiated, FINE, 'valve', 200.0, 60.0),
+    (SecondPlant, NOISY, 'effort', 200.0, 90.0), (SecondPlant, NOISY, 'valve', 100.0, 90.0)], 1, several=True),
+    ids=['12 bits', '12 bits, valves', 'differentiated', 'differentiated, valves', 'noisy', 'noisy, valves'])
 def test_sound_machine_is_not_stopped(monkeypatch, plant, sensors, level, rate, seconds):
     monkeypatch.setattr(bench, 'NOISE', 0.0)        # nothing comes after the step of an encoder
     machine = bench.make_machine(level, plant='second', rate=rate)
