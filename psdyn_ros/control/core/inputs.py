@@ -187,6 +187,7 @@ class CheckInputs:
         self.x = self.xd = self.positions = self.rates = self.estimated = None
         self.pressures = self.supply = self.desired = None
         self.reference_rate = np.zeros(config.machine.dof)
+        self.encoder_steps = np.zeros(config.machine.dof)
         self.command = np.full(len(config.machine.actuators), np.nan)
         self._oldest = config.declaration.timeouts.stopping_ns
 
