@@ -8,8 +8,8 @@
                       trajectory_msgs/JointTrajectory   out  with efforts; or goals of FollowJointTrajectory
     /diagnostics      diagnostic_msgs/DiagnosticArray   out  the last plan, or why there is none
 
-A goal waits until the machine rests; a newer one takes its place.  What cannot be planned is refused with the reason,
-and a motion in progress goes on.  The controller checks each trajectory by its own rules.
+A goal waits until the machine rests and the controller listens; a newer one takes its place.  What cannot be planned is
+refused with the reason, and a motion in progress goes on.  The controller checks each trajectory by its own rules.
 """
 
 import sys
@@ -79,7 +79,7 @@ class PlannerNode:
         self._until = 0             # ns on the clock of the node, when the last motion is over
         self._planned, self._refused, self._last = 0, 0, 'no goal came'
         self._pool = ThreadPoolExecutor(max_workers=1)
-        self._send = self._output()
+        self._send, self._listens = self._output()
         self._publish_diagnostics = diagnostics.publisher(node)
         overrides = QoSOverridingOptions.with_default_policies()
         on_state = self._rejections.checked('joint_states', self._on_state)
@@ -97,17 +97,19 @@ class PlannerNode:
         self._pool.shutdown(cancel_futures=True)
 
     def _output(self):
-        """Return the function that sends a JointTrajectory to the controller."""
+        """Return functions: one sends a JointTrajectory to the controller, one says whether that listens."""
         if self._p.output == TOPIC:
-            return self._node.create_publisher(
+            publisher = self._node.create_publisher(
                 JointTrajectory, 'controller/joint_trajectory', RELIABLE,
-                qos_overriding_options=QoSOverridingOptions.with_default_policies()).publish
+                qos_overriding_options=QoSOverridingOptions.with_default_policies())
+            return publisher.publish, publisher.get_subscription_count
         modules = action_modules()
         if modules is None:
             raise ParameterError("parameter output 'action' needs control_msgs, which is not installed; expected "
                                  f"'{TOPIC}'")
         module, kind = modules
-        return _Client(module.ActionClient(self._node, kind, self._p.action), kind, self._said).send
+        client = module.ActionClient(self._node, kind, self._p.action)
+        return _Client(client, kind, self._said).send, client.server_is_ready
 
     def _said(self, text, refused):
         self._last, self._refused = text, self._refused + refused
@@ -136,17 +138,17 @@ class PlannerNode:
             self._rejections.add(topic, error, time.monotonic_ns())
             self._last, self._refused = f'{topic} refused: {brief(error)}', self._refused + 1
             return
-        self._goal, self._last = goal, 'a goal waits until the machine rests'
+        self._goal, self._last = goal, 'a goal waits until the machine rests and the controller listens'
 
     def _look(self):
-        """Send a plan that is ready, and begin one where a goal waits and the machine rests."""
+        """Send a plan that is ready, and begin one where a goal waits and nothing else has to be waited for."""
         if self._plan is not None:
             if not self._plan.done():
                 return
             plan, self._plan = self._plan, None
             if self._goal is None:      # else a newer goal came meanwhile
                 self._finish(plan)
-        if self._goal is not None and self._rests():
+        if self._goal is not None and self._rests() and self._listens():
             goal, self._goal, self._last = self._goal, None, 'a plan is being made'
             self._plan = self._pool.submit(self._make, self._state[1], goal)
 
@@ -195,9 +197,6 @@ class _Client:
         """Send a JointTrajectory."""
         goal = self._kind.Goal()
         goal.trajectory = message
-        if not self._client.server_is_ready():
-            self._said('goal refused: nobody serves the action', True)
-            return
         self._client.send_goal_async(goal).add_done_callback(self._answered)
 
     def _answered(self, future):

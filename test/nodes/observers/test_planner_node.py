@@ -105,12 +105,21 @@ def test_goal_waits_until_the_machine_rests_and_a_newer_one_takes_its_place(plan
     here = tip(m, m.initial_position)
     planner.hear['goal'](goal(here + (0.0, 0.3, 0.0)))
     assert not planner.plan(speed=0.1)
-    assert status(planner)[0] == 'a goal waits until the machine rests'
+    assert status(planner)[0] == 'a goal waits until the machine rests and the controller listens'
     planner.hear['goal'](goal(here + (0.0, 0.1, 0.0)))
     (sent,) = planner.plan()
     np.testing.assert_allclose(tip(m, sent.points[-1].positions), here + (0.0, 0.1, 0.0), atol=1e-6)
     # until it is over, the next one waits
     planner.hear['goal'](goal(here))
+    assert len(planner.plan()) == 1
+
+
+def test_goal_waits_until_the_controller_listens(planner):
+    planner.listeners[TRAJECTORY] = 0
+    planner.hear['goal'](goal(tip(planner.machine, planner.machine.initial_position) + (0.0, 0.3, 0.0)))
+    assert not planner.plan()
+    assert status(planner)[0] == 'a goal waits until the machine rests and the controller listens'
+    planner.listeners[TRAJECTORY] = 1
     assert len(planner.plan()) == 1
 
 
@@ -178,13 +187,12 @@ class Done:
         callback(self)
 
 
-@pytest.mark.parametrize('ready, accepted, code, says', [
-    (False, True, 0, ('goal refused: nobody serves the action', True)),
-    (True, False, 0, ('goal refused by the controller', True)),
-    (True, True, -4, ('goal refused by the controller: too far', True)),
-    (True, True, 0, ('the goal is reached', False)),
+@pytest.mark.parametrize('accepted, code, says', [
+    (False, 0, ('goal refused by the controller', True)),
+    (True, -4, ('goal refused by the controller: too far', True)),
+    (True, 0, ('the goal is reached', False)),
 ])
-def test_answers_of_the_action_are_said(ready, accepted, code, says):
+def test_answers_of_the_action_are_said(accepted, code, says):
     """The action in the place of control_msgs, which is not installed: only what the client makes of its answers."""
     kind = SimpleNamespace(Goal=SimpleNamespace, Result=SimpleNamespace(SUCCESSFUL=0))
     ended = SimpleNamespace(result=SimpleNamespace(error_code=code, error_string='too far'))
@@ -194,9 +202,8 @@ def test_answers_of_the_action_are_said(ready, accepted, code, says):
         sent.append(goal.trajectory)
         return Done(handle)
     heard = []
-    _Client(SimpleNamespace(server_is_ready=lambda: ready, send_goal_async=send), kind,
-            lambda *said: heard.append(said)).send('the trajectory')
-    assert heard == [says] and sent == ['the trajectory'] * ready
+    _Client(SimpleNamespace(send_goal_async=send), kind, lambda *said: heard.append(said)).send('the trajectory')
+    assert heard == [says] and sent == ['the trajectory']
 
 
 @pytest.mark.dds

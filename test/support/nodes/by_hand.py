@@ -15,7 +15,10 @@ CRANE = URDF / 'hiab_xs031.urdf'
 
 @contextmanager
 def nodes_by_hand():
-    """Give a function that puts work on a node without a network, and keeps what that publishes as `sent[topic]`."""
+    """Give a function that puts work on a node without a network, and keeps what that publishes as `sent[topic]`.
+
+    As many as `listeners[topic]` listen to it, else one.
+    """
     context = rclpy.Context()
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
     nodes = []
@@ -25,12 +28,14 @@ def nodes_by_hand():
         node = rclpy.create_node('n', context=context, automatically_declare_parameters_from_overrides=True,
                                  parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
         nodes.append(node)
-        sent, subscribe, create = {}, node.create_subscription, node.create_publisher
+        sent, listeners, subscribe, create = {}, {}, node.create_subscription, node.create_publisher
 
         def publisher(_, topic, *arguments, **options):
             create(_, topic, *arguments, **options)
-            messages = sent.setdefault(topic.removeprefix('~/'), [])
-            return SimpleNamespace(publish=lambda msg: messages.append(copied(msg)))
+            name = topic.removeprefix('~/')
+            messages = sent.setdefault(name, [])
+            return SimpleNamespace(publish=lambda msg: messages.append(copied(msg)),
+                                   get_subscription_count=lambda: listeners.get(name, 1))
 
         def subscription(_, topic, callback, *arguments, **options):
             heard[topic.removeprefix('~/')] = callback
@@ -39,7 +44,7 @@ def nodes_by_hand():
         heard = {}
         node.create_publisher, node.create_subscription = publisher, subscription
         work = kind(node)
-        return SimpleNamespace(node=node, work=work, sent=sent, hear=heard)
+        return SimpleNamespace(node=node, work=work, sent=sent, hear=heard, listeners=listeners)
 
     yield build
     for node in nodes:
