@@ -152,6 +152,26 @@ def test_of_processes_that_need_the_same_kernels_one_compiles_them(monkeypatch, 
     assert not thread.is_alive() and ('compiling' in capsys.readouterr().err) == (not compiled_meanwhile)
 
 
+def test_only_one_process_saves_at_a_time(monkeypatch, tmp_path):
+    """Else the names of their files may be the same, and a call is answered by the code for other types."""
+    monkeypatch.setattr(compiler, 'CACHE_FOLDER', tmp_path)
+    double, asked = compiler.python_kernel(lambda x: 2 * x), threading.Event()
+    flock = fcntl.flock
+
+    def waiting(*given):
+        asked.set()
+        return flock(*given)
+    monkeypatch.setattr(fcntl, 'flock', waiting)
+    with open(tmp_path / 'saving.lock', 'w') as other:
+        flock(other, fcntl.LOCK_EX)
+        thread = threading.Thread(target=double, args=(1.0,))
+        thread.start()
+        assert asked.wait(60.0)
+        assert not list(tmp_path.rglob('*.nb[ic]'))
+    thread.join(60.0)
+    assert not thread.is_alive() and {path.suffix for path in tmp_path.rglob('*.nb[ic]')} == {'.nbi', '.nbc'}
+
+
 def test_this_process_keeps_its_cache_out_of_the_package():
     psdyn_ros.load(CRANE)
     assert ROOT / 'psdyn_ros' not in compiler.CACHE_FOLDER.parents

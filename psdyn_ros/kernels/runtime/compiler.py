@@ -5,10 +5,12 @@ be answered with stale machine code.  The cache folder is therefore keyed by a h
 (and of Numba's and NumPy's version), outside the package, which may be read-only.  The path of the package belongs to
 the key, since it belongs to Numba's: what was compiled for one copy does not serve another.
 """
+import fcntl
 import hashlib
 import os
 import platform
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -89,9 +91,29 @@ def _compile(function, flags):
     borrowed = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(CACHE_FOLDER or '')
     try:
-        return numba.njit(**flags)(function)
+        return _saved_alone(numba.njit(**flags)(function))
     finally:
         numba.config.CACHE_DIR = borrowed
+
+
+def _saved_alone(dispatcher):
+    """Let one process at a time save what it compiled.
+
+    Two that compile a function for different types at the same moment would take the same name for both files, and the
+    index may then give the code of one for the types of the other.
+    """
+    save = getattr(getattr(dispatcher, '_cache', None), 'save_overload', None)
+    if save is None or CACHE_FOLDER is None:
+        return dispatcher
+
+    def save_alone(*given):
+        with open(CACHE_FOLDER / 'saving.lock', 'w') as lock:
+            with suppress(OSError):     # of a file system without locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            save(*given)
+
+    dispatcher._cache.save_overload = save_alone
+    return dispatcher
 
 
 @cache
