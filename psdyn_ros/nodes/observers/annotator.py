@@ -9,9 +9,10 @@
     /diagnostics      diagnostic_msgs/DiagnosticArray   out  passed and refused trajectories
 
 A trajectory is refused whole, with the number of its first bad point, where the motion leaves the limits of the
-machine, where no loop closes, or where an actuator cannot do it. A load that hangs from passive joints rests at first
-and then swings freely; points are at most 0.02 s apart then. The controller then goes on with what it had. One
-without points, which stops joint_trajectory_controller, passes as it is.
+machine, where no loop closes, where an actuator cannot do it, or where nobody listens to `~/trajectory_out`. The
+controller then goes on with what it had. A load that hangs from passive joints rests at first and then swings freely;
+points are at most 0.02 s apart then. A trajectory without points, which stops joint_trajectory_controller, passes as
+it is.
 """
 
 import sys
@@ -60,8 +61,8 @@ class AnnotatorNode:
         self._state = None                          # (ns on a steady clock, x, xd)
         self._passed, self._last = 0, 'no trajectory came'
         overrides = QoSOverridingOptions.with_default_policies()
-        self._publish = node.create_publisher(JointTrajectory, '~/trajectory_out', RELIABLE,
-                                              qos_overriding_options=overrides).publish
+        self._output = node.create_publisher(JointTrajectory, '~/trajectory_out', RELIABLE,
+                                             qos_overriding_options=overrides)
         self._publish_diagnostics = diagnostics.publisher(node)
         node.create_subscription(JointTrajectory, '~/trajectory_in', self._on_trajectory, RELIABLE,
                                  qos_overriding_options=overrides)
@@ -85,10 +86,11 @@ class AnnotatorNode:
     def _on_trajectory(self, msg):
         began = time.monotonic_ns()
         if not msg.points:
-            self._publish(msg)
+            self._output.publish(msg)
             self._last = 'a trajectory without points'
             return
         try:
+            self._check_listened()
             waypoints, _ = conversions.trajectory_from_msg(msg)
             feedforward = Feedforward(self._loaded.whole, waypoints.joints)
             feedforward.friction_scale = self._node.get_parameter('friction_scale').value
@@ -103,13 +105,18 @@ class AnnotatorNode:
         out.header = msg.header
         for point, effort in zip(out.points, annotated.efforts):
             point.effort = effort.tolist()
-        self._publish(out)
+        self._output.publish(out)
         self._passed += 1
         self._last = (f'{len(out.points)} points for {len(msg.points)} over {annotated.waypoints.times[-1]:.3g} s, '
                       f'in {(time.monotonic_ns() - began) / 1e6:.3g} ms')
         if annotated.clamped:
             self._last += f'; clamped at {annotated.clamped} of them'
         self._node.get_logger().info(self._last)
+
+    def _check_listened(self):
+        if not self._output.get_subscription_count():
+            topic = self._node.resolve_topic_name('~/trajectory_out')
+            raise conversions.MessageError(f"nobody listens to '{topic}'; expected a controller")
 
     def _start(self, feedforward, now):
         """Positions of the joints where the machine rests; None where that is not known, or where it moves."""

@@ -250,6 +250,16 @@ def test_trajectories_that_cannot_be_are_refused_whole_and_those_without_points_
     assert made.sent['trajectory_out'] == [trajectory(())] and report(made)[0] == OK
 
 
+def test_trajectory_that_nobody_would_receive_is_refused(make, crane):
+    made = make(AnnotatorNode)
+    made.listeners['trajectory_out'] = 0
+    made.hear['trajectory_in'](trajectory(crane.actuators, point(crane.initial_position)))
+    assert report(made)[:2] == (WARN, "refused: nobody listens to '/n/trajectory_out'; expected a controller")
+    made.listeners['trajectory_out'] = 1
+    made.hear['trajectory_in'](trajectory(crane.actuators, point(crane.initial_position)))
+    assert report(made)[0] == OK and len(made.sent['trajectory_out']) == 1
+
+
 def test_a_late_beginning_is_filled_in_from_where_the_machine_rests(make, crane):
     made, x = make(AnnotatorNode, state_timeout=10.0), crane.initial_position
     late = trajectory(BOOMS, point(crane.joint_state(x)[1][[crane.joints.index(name) for name in BOOMS]], seconds=1.0))
