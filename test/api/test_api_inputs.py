@@ -38,7 +38,7 @@ ENVIRONED = ('forward_dynamics', 'inverse_dynamics', 'base_wrench')
 LOOPED = [call for call in CALLS if call != 'actuator_map']        # the crane's actuators are its coordinates anywhere
 
 
-@pytest.fixture(params=thorough(MACHINES, ('crane', 'floating loops')))
+@pytest.fixture(params=thorough(MACHINES, ('crane', 'floating crane')))
 def m(request):
     return made(request.param).m
 

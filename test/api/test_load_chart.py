@@ -58,8 +58,8 @@ def test_actuator_is_exactly_at_its_limit_under_the_mass_of_the_chart(name):
     assert abs(f[row] / (found.upper[row] if f[row] > 0.0 else found.lower[row]) - 1.0) < 1e-9
 
 
-@pytest.mark.parametrize('name, link, hung', [
-    ('loader_crane', 'tcp', 'load'), ('forwarder', 'stage_2_link', 'grapple_link')])
+@pytest.mark.parametrize('name, link, hung', thorough([
+    ('loader_crane', 'tcp', 'load'), ('forwarder', 'stage_2_link', 'grapple_link')], 1, several=True))
 def test_load_hangs_beside_the_mass_of_the_chart(name, link, hung):
     """At the stable position of rest that `equilibrium` finds for a machine with the mass as a payload."""
     m = machine(name)
