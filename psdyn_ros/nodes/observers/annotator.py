@@ -130,13 +130,12 @@ class AnnotatorNode:
 
     def _report(self):
         refused = self._last.startswith('refused')
-        rejected = self._rejections
         payloads = [f'{payload[0]:g} kg on {link}' for link, payload in self._loaded.payloads.items()]
         self._publish_diagnostics(conversions.diagnostics_msg(
             self._now(), f'{self._node.get_name()}: trajectories', 'warn' if refused else 'ok', self._last, {
                 'passed trajectories': self._passed,
                 'payloads': ', '.join(payloads) or 'none',
-                **rejected.values()}))
+                **self._rejections.values()}))
 
 
 def main(args=None):
