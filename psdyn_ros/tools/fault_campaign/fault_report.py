@@ -90,9 +90,9 @@ diagnostics; an attack that is not counted so has a problem. Nothing of another 
 
 Slots of 2 ms that the controller missed; of floods also the share of all slots that it missed in the two seconds before
 and under the flood, and the same of a bare echo loop that was flooded right after, beside a controller that went on: it
-answers states, with commands that somebody receives, and takes pressures and each message of the flood as it comes,
-without a look at them. What a flood costs is the difference; a controller that misses more than the echo, by more than
-chance, has a problem.
+answers each state when it comes, as the controller does, with commands that somebody receives, and takes pressures and
+each message of the flood as it comes, without a look at them. What a flood costs is the difference; a controller that
+misses more than the echo, by more than chance, has a problem.
 '''
 NULL = '''A process that only sleeps and wakes up, each 2 ms, while the half over the wire ran: what this computer is
 late by itself.

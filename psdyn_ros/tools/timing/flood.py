@@ -50,7 +50,7 @@ class Flood:
                 sent += 1
                 if sent % CHECKED == 0 and time.monotonic() - began > seconds:
                     break
-            time.sleep(1e-4)
+            time.sleep(max(1e-4, sent / self._rate - elapsed))
         return sent
 
 

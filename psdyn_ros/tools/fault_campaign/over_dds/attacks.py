@@ -108,7 +108,7 @@ def run(bench, watch, rng, progress=lambda text: None):
     # commands that nobody receives would cost it nothing
     bench.node.create_subscription(JointState, f'/{ECHO}/joint_commands', lambda msg: None, 10)
     bench.nodes.start(ECHO, 'psdyn_ros.tools.fault_campaign.over_dds.flooded_echo', '--ros-args', '-r',
-                      f'__node:={ECHO}')
+                      f'__node:={ECHO}', '-p', 'trigger:=state')
     bench.until(lambda: f'{ECHO}: control' in bench.reports, 60.0, f'{ECHO} to come up')
     yield from _run(ATTACKS, bench, watch, rng, progress)
 
