@@ -90,7 +90,9 @@ class AnnotatorNode:
             self._last = 'a trajectory without points'
             return
         try:
-            self._check_listened()
+            if not self._output.get_subscription_count():
+                topic = self._node.resolve_topic_name('~/trajectory_out')
+                raise conversions.MessageError(f"nobody listens to '{topic}'; expected a controller")
             waypoints, _ = conversions.trajectory_from_msg(msg)
             feedforward = Feedforward(self._loaded.whole, waypoints.joints)
             feedforward.friction_scale = self._node.get_parameter('friction_scale').value
@@ -112,11 +114,6 @@ class AnnotatorNode:
         if annotated.clamped:
             self._last += f'; clamped at {annotated.clamped} of them'
         self._node.get_logger().info(self._last)
-
-    def _check_listened(self):
-        if not self._output.get_subscription_count():
-            topic = self._node.resolve_topic_name('~/trajectory_out')
-            raise conversions.MessageError(f"nobody listens to '{topic}'; expected a controller")
 
     def _start(self, feedforward, now):
         """Positions of the joints where the machine rests; None where that is not known, or where it moves."""

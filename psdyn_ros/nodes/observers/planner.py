@@ -166,6 +166,8 @@ class PlannerNode:
     def _finish(self, plan):
         try:
             motion = plan.result()
+            if not self._listens():
+                raise conversions.MessageError('the controller listens no longer')
         except PsdynError as error:
             self._said(f'refused: {brief(error)}', True)
             return

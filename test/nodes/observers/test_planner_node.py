@@ -123,6 +123,18 @@ def test_goal_waits_until_the_controller_listens(planner):
     assert len(planner.plan()) == 1
 
 
+def test_motion_is_refused_where_the_controller_listens_no_longer(planner):
+    m = planner.machine
+    planner.hear['joint_states'](JointState(name=list(m.coordinates), position=m.initial_position.tolist(),
+                                            velocity=[0.0] * 4))
+    planner.hear['goal'](goal(tip(m, m.initial_position) + (0.0, 0.3, 0.0)))
+    planner.work._look()
+    planner.listeners[TRAJECTORY] = 0
+    assert not planner.plan()
+    said, values = status(planner)
+    assert said == 'refused: the controller listens no longer' and values['refused goals'] == '1'
+
+
 def test_plan_of_a_goal_that_was_replaced_is_not_sent(planner):
     m = planner.machine
     here = tip(m, m.initial_position)
