@@ -138,8 +138,9 @@ def pid_bandwidth(inertia, modes, lag):
 def pid_gains(interfaces, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
     """Return the `PidGains` of bandwidths [rad/s], one or (actuators,); other arguments as `torque_gains`."""
     v, full, by_flow = effort_bandwidth, np.ones(len(interfaces)), np.asarray(interfaces) > PRESSURE
+    # a rate that is T late, fed back, takes w^2 T from the damping of a mode w of the oil: none by default
     return PidGains(
-        proportional=bandwidth * full, integral=0.25 * bandwidth**2 * full, derivative=0.2 * full,
+        proportional=bandwidth * full, integral=0.25 * bandwidth**2 * full, derivative=0.0 * full,
         stiffness=np.where(by_flow, 0.0, v**2), damping=np.where(by_flow, 0.0, 2.0 * v),
         force_integral=np.where(by_flow, 0.0, INTEGRAL_SHARE * v**3),
         error_filter=ERROR_FILTER * full, blend=BLEND * full)

@@ -131,7 +131,10 @@ class ReferenceMotion:
         waits = self._next is not None and self._next.start > now       # and will not begin if this one is accepted
         running = self._next if self._next is not None and not waits else self._motion
         entry = self._in_joints(waypoints.joints, in_path_time(running, begin))
-        self._check_start(waypoints, times, first, entry[0], now, state)
+        starts = [entry[0]]
+        if self._damping is not None and self._damping.active:
+            starts.append(self._in_joints(waypoints.joints, self.ahead(begin))[0])
+        self._check_start(waypoints, times, first, starts, now, state)
         return ValidatedTrajectory(self._checks, waypoints, joint_map, begin, start is None,
                                    (first, times[first:]), entry, self.shaping)
 
@@ -459,8 +462,11 @@ class ReferenceMotion:
 
     # states
 
-    def _check_start(self, waypoints, times, first, here, now, state):
-        """Raise TrajectoryError where a trajectory, or the machine, is not where the reference is."""
+    def _check_start(self, waypoints, times, first, starts, now, state):
+        """Raise TrajectoryError where a trajectory, or the machine, is not where the reference is.
+
+        starts  (joints,) each: of the reference at the start, and of what is asked for beside it to damp a swing
+        """
         tolerance = self._limits.start_tolerance
         if tolerance == inf:
             return
@@ -475,7 +481,7 @@ class ReferenceMotion:
             return
         # between two points nobody knows the way that the sender thinks of
         reached = waypoints.positions[point:point + (2 if times[point] < -COMMANDED else 1)]
-        gap = np.maximum(reached.min(axis=0) - here, here - reached.max(axis=0))
+        gap = min((np.maximum(reached.min(axis=0) - here, here - reached.max(axis=0)) for here in starts), key=np.max)
         if gap.max() > tolerance:
             i = int(gap.argmax())
             raise TrajectoryError(f'point {point} has {waypoints.joints[i]} {gap[i]:.3g} away from where it is at the '

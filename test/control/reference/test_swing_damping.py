@@ -14,6 +14,7 @@ from psdyn_ros.control import ControllerConfig, State, assemble
 from psdyn_ros.control.closed_loop import ClosedLoop
 from psdyn_ros.control.laws.payload_model import LoadModel
 from psdyn_ros.control.reference.swing_damping import SwingDamping, SwingTerms, damping_feedback
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
 from psdyn_ros.kernels.control import passive as kernels
 from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.model.locate import find_config, find_machine
@@ -166,6 +167,23 @@ def test_disabling_ends_the_deviation_within_the_stop_time():
     loop.run(0.6)
     assert core.states.state is State.STANDBY and not core.states.reasons
     assert np.abs(core.law.reference.damping.motion[1]).max() < 0.01
+
+
+def test_trajectory_may_begin_where_damping_has_the_machine():
+    c = config()
+    plant = Plant(c.machine, period=c.period, command_timeout=0.02)
+    plant.x[PASSIVE] += np.radians((0.0, RELEASED))
+    core = assemble(c)
+    loop = ClosedLoop(core, plant).start()
+    tolerance = c.declaration.plausibility.start_tolerance
+    while np.abs(core.law.reference.damping.motion[0]).max() < 1.5 * tolerance:
+        loop.cycle()
+    here, still = plant.x[DRIVEN].copy(), np.zeros((2, 4))
+    for start in (here, loop.output.desired[0] - core.law.reference.damping.motion[0]):
+        core.validate_trajectory(Waypoints(core.manipulator.coordinates, [0.0, 2.0], [start, here], still, still))
+    with pytest.raises(TrajectoryError, match='away from where it is at the start'):
+        core.validate_trajectory(Waypoints(core.manipulator.coordinates, [0.0, 2.0], [here + 2.0 * tolerance, here],
+                                           still, still))
 
 
 def test_feedback_takes_energy_out_of_every_swing():
