@@ -120,6 +120,24 @@ def test_lost_states_stop_the_machine(on_valves):
     assert record.reasons[0][0] <= stopped and record.state[-1] in (State.SAFE, State.STANDBY)
 
 
+@pytest.mark.parametrize('absurd', (1e300, -50.0))
+def test_positions_that_no_pose_has_are_refused(absurd):
+    config = ControllerConfig.from_files(find_machine('excavator'), safety=find_config('excavator_safety.yaml'))
+    column = config.machine.coordinates.index('boom_cylinder_left')
+
+    def lie(time, measured):
+        x = measured.x.copy()
+        x[column] = absurd if time > 0.2 else x[column]
+        return measured._replace(x=x)
+
+    core = assemble(config)
+    record = follow(core, Plant(config.machine, period=config.period), None, 0.6, change=lie)
+    assert record.state[-1] == State.SAFE and 'does not close at boom_cylinder_left' in core.refused
+    assert not any('exception' in reasons for _, reasons in record.reasons)
+    assert any('state_lost' in reasons for _, reasons in record.reasons)
+    assert record.speed.max() < 1e-3
+
+
 def test_stream_is_followed_and_wrong_points_are_recorded(on_valves):
     plant = second_plant()
     start = plant.x

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...model.errors import NonFiniteError, PsdynError
 from ..monitors.actuator_motion import ActuatorMotion
-from ..monitors.check import State, When
+from ..monitors.check import Result, State, When
 from ..monitors.clock import ClockCheck
 from ..monitors.emergency_stop import EmergencyStopCheck
 from ..monitors.pressures import PressureCheck
@@ -94,8 +95,16 @@ class Inputs:
             self._runner.report((finding,))
 
     def take_state(self, measured, ros_now, desired_rate, trusting):
-        """As `StateChecks.take`, at the time of the last `read_clocks`."""
-        clock, stamp, runner = self.clock, measured.stamp, self._runner
+        """As `StateChecks.take`, at the time of the last `read_clocks`; a position that no pose has is refused, too."""
+        clock, stamp, runner, motion = self.clock, measured.stamp, self._runner, None
+        x, xd = measured.x, measured.xd
+        try:
+            motion = self._motion.read(x, xd)
+        except NonFiniteError:
+            pass                        # `StateChecks` refuses it, and says which value
+        except PsdynError as error:
+            self._states.report(clock, 'state_malformed', Result.FAIL, str(error))
+            return str(error)
         refused = self.state_check.take(measured, ros_now, clock, desired_rate, trusting)
         if refused:
             runner.report(self.state_check.findings)
@@ -105,8 +114,8 @@ class Inputs:
             self._epoch = stamp
         check_inputs = runner.inputs
         self.time = check_inputs.time = 1e-9 * (stamp - self._epoch)
-        check_inputs.x, check_inputs.xd = x, xd = measured.x, measured.xd
-        check_inputs.positions, check_inputs.rates = self._motion.read(x, xd)
+        check_inputs.x, check_inputs.xd = x, xd
+        check_inputs.positions, check_inputs.rates = motion
         check_inputs.estimated = self.state_check.estimate(check_inputs.desired)
         check_inputs.stamp, check_inputs.measured = stamp, clock - max(ros_now - stamp, 0)
         runner.run(When.STATE)
