@@ -223,7 +223,7 @@ def test_coordinates_as_actuators_by_their_map_get_the_same_commands(name, crane
 
 def test_pressures_are_judged_sensor_by_sensor():
     sensors = np.zeros(3, pressure_plausibility.PRESSURE_SENSOR)
-    sensors['high'], sensors['rate'], sensors['step'] = 10.0, 1e9, 1.0
+    sensors['high'], sensors['rate'], sensors['step'], sensors['jump'] = 10.0, 1e9, 1.0, np.inf
 
     def judge(a, b, supply, stamp):
         return pressure_plausibility.judge_pressures(sensors, np.array([[a, b]]), supply, stamp, stamp - 1, 2)
@@ -239,3 +239,19 @@ def test_pressures_are_judged_sensor_by_sensor():
     # port B stands for 2 ns, while A moved by more than a step
     assert judge(5.6, 5.0, 6.0, 3) == (pressure_plausibility.POSSIBLE, 1)
     assert judge(5.6, 5.1, 6.0, 4) == (pressure_plausibility.POSSIBLE, -1)
+
+
+def test_a_jump_of_a_pressure_needs_a_second_message():
+    sensors = np.zeros(3, pressure_plausibility.PRESSURE_SENSOR)
+    sensors['high'], sensors['rate'], sensors['jump'], sensors['unconfirmed'] = 100.0, 1e12, 2.0, np.nan
+
+    def judge(a, b, stamp, before=1):
+        return pressure_plausibility.judge_pressures(sensors, np.array([[a, b]]), 6.0, stamp, before, 100)[0]
+    possible, unconfirmed = pressure_plausibility.POSSIBLE, pressure_plausibility.UNCONFIRMED
+    assert judge(40.0, 5.0, 1, 0) == possible
+    assert [judge(a, 5.0, 2 + k) for k, a in enumerate((41.9, 50.0, 42.0, 50.0, 60.0, 51.0, 70.0, 71.0, 71.5))] == [
+        possible, unconfirmed, possible, unconfirmed, unconfirmed, unconfirmed, unconfirmed, possible, possible]
+    assert judge(90.0, 5.0, 20, 0) == possible      # the first one that is taken needs none
+    # both at once, each needs its own
+    assert [judge(*values, 30 + k) for k, values in enumerate(((80.0, 20.0), (81.0, 5.0), (81.0, 21.0), (81.0, 21.0)))
+            ] == [unconfirmed, possible, unconfirmed, possible]

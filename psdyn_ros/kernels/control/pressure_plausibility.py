@@ -32,7 +32,7 @@ from ..runtime.status import OK
 from .actuation import INT
 from .valve_inversion import MIN_CHAMBER_VOLUME_M3, force_gains
 
-POSSIBLE, NOT_FINITE, OUT_OF_RANGE, TOO_FAST = range(4)
+POSSIBLE, NOT_FINITE, OUT_OF_RANGE, TOO_FAST, UNCONFIRMED = range(5)
 OPENING_MARGIN = 0.1        # opening of a valve beyond its command
 SUBSTEPS = 4                # of the spool within a cycle
 REMEMBERED_WAY_M = 0.5      # over which flows and measured motion are compared in sum
@@ -56,7 +56,9 @@ PRESSURE_SENSOR = np.dtype([
     ('low', 'f8'), ('high', 'f8'),      # Pa gauge
     ('rate', 'f8'),                     # Pa/s, the fastest change
     ('step', 'f8'),                     # Pa, a change that is possible at once
+    ('jump', 'f8'),                     # Pa, the largest change that is taken from one message
     ('value', 'f8'),                    # Pa, last accepted
+    ('unconfirmed', 'f8'),              # Pa, of the message before, where it was refused as a jump; NaN: it was not
     ('changed', 'i8'),                  # ns, of the last value that was another one; 0: none yet
     ('beside', 'f8'),                   # Pa, of the other port of the cylinder at that time
 ], align=True)
@@ -190,7 +192,9 @@ def set_pressure_rates(buffer, sensors, supply, command, position, rate):
 
 @entry
 def judge_pressures(sensors, pressures, supply, stamp, before, freeze_time):
-    """Return (POSSIBLE, frozen port) and keep the values, or (why not, which sensor) and keep nothing.
+    """Return (POSSIBLE, frozen port) and keep the values, or (why not, which sensor) and accept nothing.
+
+    A jump is refused once, as UNCONFIRMED; the next message confirms it.
 
     sensors            (2 m + 1,) PRESSURE_SENSOR: ports A and B of one cylinder after the other, then the supply
     pressures, supply  (m, 2) and one [Pa]
@@ -206,6 +210,15 @@ def judge_pressures(sensors, pressures, supply, stamp, before, freeze_time):
             return OUT_OF_RANGE, i
         if before != 0 and abs(value - s['value']) > s['step'] + s['rate'] * 1e-9 * float(stamp - before):
             return TOO_FAST, i
+    jumped = -1
+    for i in range(sensors.shape[0]):
+        s, value = sensors[i], measured_by(sensors, pressures, supply, i)
+        if before != 0 and abs(value - s['value']) > s['jump'] and not abs(value - s['unconfirmed']) <= s['jump']:
+            jumped = i
+    for i in range(sensors.shape[0]):
+        sensors[i]['unconfirmed'] = measured_by(sensors, pressures, supply, i) if jumped >= 0 else math.nan
+    if jumped >= 0:
+        return UNCONFIRMED, jumped
     for i in range(sensors.shape[0]):
         s, value = sensors[i], measured_by(sensors, pressures, supply, i)
         if before == 0 or s['changed'] == 0 or value != s['value']:
