@@ -28,7 +28,7 @@ from psdyn_ros.tools.fault_campaign import (
     process_trials,
     rejected_inputs,
 )
-from psdyn_ros.tools.fault_campaign.bench import Bench, Point, make_machine
+from psdyn_ros.tools.fault_campaign.bench import PID, Bench, Point, make_machine
 from psdyn_ros.tools.fault_campaign.judge import Cycle, Judge
 
 PERIOD = 0.002
@@ -168,6 +168,11 @@ def test_without_a_fault_no_motion_is_missed_and_nothing_stops(moved, state):
     trial = motion_of(moved, NO_FAULT, state)
     assert trial.good and trial.reason == '' and trial.full == 0.0
     assert (trial.rest is None) is (state is not State.STOPPING)
+
+
+def test_an_excavator_under_pid_is_not_stopped():
+    machine = make_machine(PID, 'excavator', rate=100.0)
+    assert motion_trials.false_stops(machine, 3, 30.0) == []
 
 
 def a_lie(name):

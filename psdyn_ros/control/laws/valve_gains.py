@@ -17,6 +17,7 @@ from .gains import CYLINDERS, OTHERS, error_limits, gain
 LAG_SHARE = 0.1         # bandwidth times the lag of the loop; at 0.18 cranes begin to chatter while they move
 LOWEST = 1.0            # rad/s
 PID_SHARE = 0.09        # of an axis's own mode: twice the gains that follow still work on the crane
+DERIVATIVE = 0.2        # of PID, where the rate comes at once
 FLOW_SHARE = 0.2        # of an axis's own mode
 EFFORT_BANDWIDTH = 15.0         # rad/s of axes at force level
 INTEGRAL_SHARE = 0.25           # of w^3, integral gain at force level; with 2 it would be at its limit of stability
@@ -135,12 +136,23 @@ def pid_bandwidth(inertia, modes, lag):
     return np.minimum(PID_SHARE * own_modes(inertia, modes), LAG_SHARE / lag)
 
 
-def pid_gains(interfaces, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
-    """Return the `PidGains` of bandwidths [rad/s], one or (actuators,); other arguments as `torque_gains`."""
+def pid_derivative(inertia, modes, lag):
+    """Return the derivative gains d (actuators,) of PID; arguments as of `pid_bandwidth`.
+
+    A rate that is T late takes d w^2 T from the damping of a mode w: none is fed back where w T is 1 or more.
+    """
+    late = own_modes(inertia, modes) * (lag + 2.0 / ERROR_FILTER)
+    return DERIVATIVE * np.maximum(1.0 - late**2, 0.0)
+
+
+def pid_gains(interfaces, bandwidth, derivative, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `PidGains` of bandwidths [rad/s], one or (actuators,), and derivative gains (actuators,).
+
+    Other arguments as of `torque_gains`.
+    """
     v, full, by_flow = effort_bandwidth, np.ones(len(interfaces)), np.asarray(interfaces) > PRESSURE
-    # a rate that is T late, fed back, takes w^2 T from the damping of a mode w of the oil: none by default
     return PidGains(
-        proportional=bandwidth * full, integral=0.25 * bandwidth**2 * full, derivative=0.0 * full,
+        proportional=bandwidth * full, integral=0.25 * bandwidth**2 * full, derivative=derivative * full,
         stiffness=np.where(by_flow, 0.0, v**2), damping=np.where(by_flow, 0.0, 2.0 * v),
         force_integral=np.where(by_flow, 0.0, INTEGRAL_SHARE * v**3),
         error_filter=ERROR_FILTER * full, blend=BLEND * full)

@@ -10,7 +10,7 @@ from ...api.hydraulics.statics import metering_margin
 from ...kernels.control.valve_control import PID, PRESSURE, rod_speeds
 from ...kernels.hydraulics.records import AT, BT, PA, PB
 from .gains import check_gains, rejection
-from .valve_gains import PidGains, force_bounds, pid_bandwidth, pid_gains
+from .valve_gains import PidGains, force_bounds, pid_bandwidth, pid_derivative, pid_gains
 from .valve_law import ValveLaw
 
 LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
@@ -28,9 +28,9 @@ class ValvePid(ValveLaw):
         self._law['speed_out'], self._law['speed_in'] = self._open_speeds()
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
-        if bandwidth is None:
-            bandwidth = pid_bandwidth(self._inertia, self._modes(), self.lag + period)
-        return pid_gains(self._law['interface'], bandwidth, effort_bandwidth)
+        axes = self._inertia, self._modes(), self.lag + period
+        bandwidth = pid_bandwidth(*axes) if bandwidth is None else bandwidth
+        return pid_gains(self._law['interface'], bandwidth, pid_derivative(*axes), effort_bandwidth)
 
     def set_gains(self, gains):
         """Go over to these `PidGains` within GAIN_RAMP; raises ModelError where they cannot be."""

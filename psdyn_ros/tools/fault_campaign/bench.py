@@ -10,6 +10,7 @@ import numpy as np
 from ...api.load import load
 from ...control.core.assembly import ControllerConfig, assemble
 from ...control.core.inputs import MeasuredState
+from ...control.monitors.actuator_motion import ActuatorMotion
 from ...control.monitors.oil_flow import FlowCheck
 from ...control.monitors.openings import OpeningCheck
 from ...control.monitors.tracking import EffortCheck
@@ -234,7 +235,7 @@ class Bench:
 
     def _judge(self, now, ros_now):
         m, output = self.machine.manipulator, self.output
-        position, speed = self.plant.x, self.plant.xd       # coordinates of these machines are their actuators
+        position, speed = ActuatorMotion(m).read(self.plant.x, self.plant.xd)
         state = self.core.states.state if output is None else output.state
         command = None if output is None else output.command
         holding = self.law.holding(self.plant.x) if self.machine.level != 'valve' else np.zeros(len(m.actuators))
