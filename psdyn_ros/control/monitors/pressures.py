@@ -26,8 +26,8 @@ class PressureCheck(Check):
     """Whether pressures may be used, and whether they are recent; judged only where the law needs them.
 
     Possible is a pressure from vacuum to a quarter above relief and supply, which changes no faster than its chamber is
-    filled by its valve, as open as it was commanded to be, and by its rod, as fast as it was measured to be. A jump counts
-    from the second message on: one wrong message moves no valve.
+    filled by its valve, as open as it was commanded to be, and by its rod, as fast as it was measured to be. A jump
+    counts from the second message on: one wrong message moves no valve.
     """
 
     rows = (
