@@ -250,8 +250,12 @@ def test_a_jump_of_a_pressure_needs_a_second_message():
     possible, unconfirmed = pressure_plausibility.POSSIBLE, pressure_plausibility.UNCONFIRMED
     assert judge(40.0, 5.0, 1, 0) == possible
     assert [judge(a, 5.0, 2 + k) for k, a in enumerate((41.9, 50.0, 42.0, 50.0, 60.0, 51.0, 70.0, 71.0, 71.5))] == [
-        possible, unconfirmed, possible, unconfirmed, unconfirmed, unconfirmed, unconfirmed, possible, possible]
+        possible, unconfirmed, possible, unconfirmed, possible, unconfirmed, unconfirmed, possible, possible]
     assert judge(90.0, 5.0, 20, 0) == possible      # the first one that is taken needs none
+    sensors['jump_rate'] = 1e9
+    assert judge(99.0, 5.0, 28, 20) == possible     # 2 and 8 more in 8 ns
+    sensors['jump_rate'] = 0.0
+    assert judge(90.0, 5.0, 29, 0) == possible
     # both at once, each needs its own
     assert [judge(*values, 30 + k) for k, values in enumerate(((80.0, 20.0), (81.0, 5.0), (81.0, 21.0), (81.0, 21.0)))
             ] == [unconfirmed, possible, unconfirmed, possible]

@@ -132,7 +132,7 @@ def _sensors(config, law):
     setting, sensors = float(supply['pressure']), np.zeros(2 * len(cylinders) + 1, kernels.PRESSURE_SENSOR)
     names = [f'{actuators[c["axis"]]}, chamber {port}' for c in cylinders for port in 'AB'] + ['the supply']
     sensors['step'], sensors['low'] = step, -ATMOSPHERIC_PRESSURE_PA - step
-    sensors['jump'], sensors['unconfirmed'] = step + setting * (JUMP + JUMP_RATE * config.period), math.nan
+    sensors['jump'], sensors['jump_rate'], sensors['unconfirmed'] = step + JUMP * setting, JUMP_RATE * setting, math.nan
     flow = 0.0
     for k, c in enumerate(cylinders):
         relief = float(c['relief'])

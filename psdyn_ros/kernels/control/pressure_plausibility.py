@@ -56,7 +56,8 @@ PRESSURE_SENSOR = np.dtype([
     ('low', 'f8'), ('high', 'f8'),      # Pa gauge
     ('rate', 'f8'),                     # Pa/s, the fastest change
     ('step', 'f8'),                     # Pa, a change that is possible at once
-    ('jump', 'f8'),                     # Pa, the largest change that is taken from one message
+    ('jump', 'f8'),                     # Pa, the largest change that is taken from one message, and Pa/s since the one
+    ('jump_rate', 'f8'),                # before by which it may be larger
     ('value', 'f8'),                    # Pa, last accepted
     ('unconfirmed', 'f8'),              # Pa, of the message before, where it was refused as a jump; NaN: it was not
     ('changed', 'i8'),                  # ns, of the last value that was another one; 0: none yet
@@ -194,7 +195,7 @@ def set_pressure_rates(buffer, sensors, supply, command, position, rate):
 def judge_pressures(sensors, pressures, supply, stamp, before, freeze_time):
     """Return (POSSIBLE, frozen port) and keep the values, or (why not, which sensor) and accept nothing.
 
-    A jump is refused once, as UNCONFIRMED; the next message confirms it.
+    A jump is refused once, as UNCONFIRMED; the next message confirms it, or goes on the same way.
 
     sensors            (2 m + 1,) PRESSURE_SENSOR: ports A and B of one cylinder after the other, then the supply
     pressures, supply  (m, 2) and one [Pa]
@@ -213,7 +214,8 @@ def judge_pressures(sensors, pressures, supply, stamp, before, freeze_time):
     jumped = -1
     for i in range(sensors.shape[0]):
         s, value = sensors[i], measured_by(sensors, pressures, supply, i)
-        if before != 0 and abs(value - s['value']) > s['jump'] and not abs(value - s['unconfirmed']) <= s['jump']:
+        most = s['jump'] + s['jump_rate'] * 1e-9 * float(stamp - before)
+        if before != 0 and abs(value - s['value']) > most and not confirmed(s, value, most):
             jumped = i
     for i in range(sensors.shape[0]):
         sensors[i]['unconfirmed'] = measured_by(sensors, pressures, supply, i) if jumped >= 0 else math.nan
@@ -226,6 +228,13 @@ def judge_pressures(sensors, pressures, supply, stamp, before, freeze_time):
             s['beside'] = measured_by(sensors, pressures, supply, i ^ 1) if i + 1 < sensors.shape[0] else 0.0
         s['value'] = value
     return POSSIBLE, frozen_port(sensors, stamp, freeze_time)
+
+
+@kernel
+def confirmed(s, value, most):
+    """Whether a value lies where the message before was refused as a jump, to within `most`, or beyond."""
+    further = value - s['unconfirmed']
+    return abs(further) <= most or further * (s['unconfirmed'] - s['value']) > 0.0
 
 
 @kernel
