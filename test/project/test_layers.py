@@ -107,6 +107,7 @@ ROS = re.compile(r'(rclpy|rcl_interfaces|builtin_interfaces|launch\w*|ament_\w+|
                  r'\w+_msgs|\w+_srvs)$')
 
 SOURCES = sorted(PACKAGE.rglob('*.py'))
+EXISTING = set(SOURCES)
 TEXTS = [path for folder in ('psdyn_ros', 'test', 'bench', 'scripts', 'launch') for path in
          sorted((ROOT / folder).rglob('*.py')) if '.build' not in path.parts]
 
@@ -137,9 +138,18 @@ def is_in(name, rooms):
     return any(f'{name}.'.startswith(f'{room}.') for room in rooms)
 
 
-def imports(tree, package):
+def statements(tree, types):
+    """Yield the statements of a tree; types: also those for annotations only."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+            if types or getattr(getattr(node, 'test', None), 'id', '') != 'TYPE_CHECKING':
+                yield node
+                yield from statements(node, types)
+
+
+def imports(tree, package, types=True):
     """Yield (line, absolute name) of every import of a module, also of those inside functions."""
-    for node in ast.walk(tree):
+    for node in statements(tree, types):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -203,22 +213,14 @@ def test_the_test_allows_what_the_design_allows(layer, text):
     assert broken_arrows(layer, ast.parse(text), package) == []
 
 
-def without_types(tree):
-    """Return a tree without what is imported for annotations only."""
-    class Remover(ast.NodeTransformer):
-        def visit_If(self, node):
-            return None if getattr(node.test, 'id', '') == 'TYPE_CHECKING' else self.generic_visit(node)
-    return Remover().visit(tree)
-
-
 def files_imported(path):
     """Return the files of the package that a file imports when it runs, also in its functions."""
     found = set()
-    for _, name in imports(without_types(ast.parse(path.read_text())), package_of(path)):
+    for _, name in imports(parsed(path), package_of(path), types=False):
         parts = name.split('.')[1:]
         for end in (len(parts), len(parts) - 1):
             file = PACKAGE.joinpath(*parts[:end]).with_suffix('.py')
-            if end > 0 and file.is_file():
+            if end > 0 and file in EXISTING:
                 found.add(file)
                 break
     return found

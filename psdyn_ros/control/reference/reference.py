@@ -130,11 +130,9 @@ class ReferenceMotion:
         joint_map = self._map(waypoints.joints)
         waits = self._next is not None and self._next.start > now       # and will not begin if this one is accepted
         running = self._next if self._next is not None and not waits else self._motion
-        entry = self._in_joints(waypoints.joints, in_path_time(running, begin))
-        starts = [entry[0]]
-        if self._damping is not None and self._damping.active:
-            starts.append(self._in_joints(waypoints.joints, self.ahead(begin))[0])
-        self._check_start(waypoints, times, first, starts, now, state)
+        there = in_path_time(running, begin)
+        entry, asked = (self._in_joints(waypoints.joints, one) for one in (there, self._deviated(begin, there)))
+        self._check_start(waypoints, times, first, np.array([entry[0], asked[0]]), now, state)
         return ValidatedTrajectory(self._checks, waypoints, joint_map, begin, start is None,
                                    (first, times[first:]), entry, self.shaping)
 
@@ -246,8 +244,7 @@ class ReferenceMotion:
 
     def sample(self, t):
         """(x, xd, xdd) of the reference at time t, each (dof,); valid until the next call."""
-        nominal = self._nominal(t)
-        return nominal if self._damping is None else self._deviated(t, nominal)
+        return self._deviated(t, self._nominal(t))
 
     def _nominal(self, t):
         """The same without the deviation that damps a swing."""
@@ -257,7 +254,7 @@ class ReferenceMotion:
         return self._motion.sample(t)
 
     def _deviated(self, t, sample):
-        if not self._damping.active:
+        if self._damping is None or not self._damping.active:
             return sample
         sample = np.array(sample)
         self._damping.add((t,), sample[None])
@@ -269,7 +266,7 @@ class ReferenceMotion:
         What is to come of a change of the speed under way is in it.
         """
         motion = self._next if self._next is not None and t >= self._next.start else self._motion
-        return motion.sample(t) if self._damping is None else self._deviated(t, motion.sample(t))
+        return self._deviated(t, motion.sample(t))
 
     def samples(self, times, out):
         """Write `sample` of times[0], and `ahead` of two later ones, into out (3, 3, dof)."""
@@ -462,14 +459,9 @@ class ReferenceMotion:
 
     # states
 
-    def _check_start(self, waypoints, times, first, starts, now, state):
-        """Raise TrajectoryError where a trajectory, or the machine, is not where the reference is.
-
-        starts  (joints,) each: of the reference at the start, and of what is asked for beside it to damp a swing
-        """
+    def _check_start(self, waypoints, times, first, here, now, state):
+        """TrajectoryError where it does not start `here` (2, joints), or the machine is not at its reference."""
         tolerance = self._limits.start_tolerance
-        if tolerance == inf:
-            return
         if state is not None:
             gap = np.abs(np.asarray(state, dtype=float) - self.ahead(now)[0])
             if not gap.max() <= tolerance:
@@ -481,7 +473,8 @@ class ReferenceMotion:
             return
         # between two points nobody knows the way that the sender thinks of
         reached = waypoints.positions[point:point + (2 if times[point] < -COMMANDED else 1)]
-        gap = min((np.maximum(reached.min(axis=0) - here, here - reached.max(axis=0)) for here in starts), key=np.max)
+        gaps = np.maximum(reached.min(axis=0) - here, here - reached.max(axis=0))
+        gap = gaps[gaps.max(axis=1).argmin()]
         if gap.max() > tolerance:
             i = int(gap.argmax())
             raise TrajectoryError(f'point {point} has {waypoints.joints[i]} {gap[i]:.3g} away from where it is at the '
