@@ -120,7 +120,7 @@ def test_lost_states_stop_the_machine(on_valves):
     assert record.reasons[0][0] <= stopped and record.state[-1] in (State.SAFE, State.STANDBY)
 
 
-@pytest.mark.parametrize('absurd', (1e300, -50.0))
+@pytest.mark.parametrize('absurd', (1e308, 1e300, -50.0))
 def test_positions_that_no_pose_has_are_refused(absurd):
     config = ControllerConfig.from_files(find_machine('excavator'), safety=find_config('excavator_safety.yaml'))
     column = config.machine.coordinates.index('boom_cylinder_left')
@@ -132,7 +132,7 @@ def test_positions_that_no_pose_has_are_refused(absurd):
 
     core = assemble(config)
     record = follow(core, Plant(config.machine, period=config.period), None, 0.6, change=lie)
-    assert record.state[-1] == State.SAFE and 'does not close at boom_cylinder_left' in core.refused
+    assert record.state[-1] == State.SAFE and re.search('boom_cylinder_left|not finite', core.refused)
     assert not any('exception' in reasons for _, reasons in record.reasons)
     assert any('state_lost' in reasons for _, reasons in record.reasons)
     assert record.speed.max() < 1e-3

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.errors import NonFiniteError, PsdynError
+from ...model.errors import PsdynError
 from ..monitors.actuator_motion import ActuatorMotion
 from ..monitors.check import Result, State, When
 from ..monitors.clock import ClockCheck
@@ -100,11 +100,10 @@ class Inputs:
         x, xd = measured.x, measured.xd
         try:
             motion = self._motion.read(x, xd)
-        except NonFiniteError:
-            pass                        # `StateChecks` refuses it, and says which value
         except PsdynError as error:
-            self._states.report(clock, 'state_malformed', Result.FAIL, str(error))
-            return str(error)
+            if np.isfinite(x).all() and np.isfinite(xd).all():      # else `StateChecks` says which one is not
+                self._states.report(clock, 'state_malformed', Result.FAIL, str(error))
+                return str(error)
         refused = self.state_check.take(measured, ros_now, clock, desired_rate, trusting)
         if refused:
             runner.report(self.state_check.findings)
