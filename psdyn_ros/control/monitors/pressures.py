@@ -17,8 +17,8 @@ from .state import IN_A_ROW
 HIGHEST = 1.25              # of relief and supply pressure
 SUPPLY_CHANGE = 0.1         # s in which a pump of unlimited flow may lose its pressure
 SPOOL_TIME = 0.01           # s in which a spool follows a command to a smaller opening
-JUMP, JUMP_RATE = 0.05, 2.5             # of the supply's pressure, and per s, that a sound pressure changes by between
-                                        # two messages; cranes and excavator have 0.005 at 500 and 0.036 at 100 Hz
+JUMP, JUMP_RATE = 0.05, 2.5             # of the supply's pressure, and per s since the last message, by which one
+                                        # is believed; sound cranes and excavators change by 0.036 in 0.01 s
 SPEED_MARGIN = 0.2          # of its rated speed, by which a rod may be faster than measured
 
 
@@ -34,8 +34,8 @@ class PressureCheck(Check):
         Row('F01', 'pressures_silent', STOP_OPEN_LOOP, 'no pressures for the timeout, where the law needs them',
             RAMPED, 1, 0.020, 'stopping'),
         warning('F05', 'pressures_not_finite', 'NaN or infinity in pressures', REJECTED),
-        Row('F37', 'pressure_impossible', STOP_OPEN_LOOP, 'pressures beyond vacuum, relief and supply, or that change '
-            'faster than oil flows, three in a row', RAMPED, 4, event=True),
+        Row('F37', 'pressure_impossible', STOP_OPEN_LOOP, 'pressures beyond vacuum, relief and supply, that change '
+            'faster than oil flows, or jump to and fro, three in a row', RAMPED, 4, event=True),
         Row('F37', 'pressure_frozen', STOP_OPEN_LOOP, 'a pressure that is bit-identical while the other one of its '
             'cylinder changes', RAMPED, 1, 0.5, event=True),
     )

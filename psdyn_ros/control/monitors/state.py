@@ -57,7 +57,7 @@ class StateChecks(Check):
         Row('F04', 'stamp_order', DEGRADE, 'stamps not later than the one before, three in a row', REDUCED, 4,
             event=True),
         warning('F05', 'state_not_finite', 'NaN or infinity in a state', REJECTED),
-        warning('F06', 'state_malformed', 'joints missing, or arrays of another length', REJECTED),
+        warning('F06', 'state_malformed', 'joints missing, arrays of another length, positions of no pose', REJECTED),
         Row('F08', 'state_jump', STOP_OPEN_LOOP, 'positions farther than velocities explain, three in a row', RAMPED, 4,
             event=True),
         Row('F09', 'state_frozen', STOP_OPEN_LOOP, 'a position that is bit-identical while its reference moves farther '

@@ -131,8 +131,9 @@ class ReferenceMotion:
         waits = self._next is not None and self._next.start > now       # and will not begin if this one is accepted
         running = self._next if self._next is not None and not waits else self._motion
         there = in_path_time(running, begin)
-        entry, asked = (self._in_joints(waypoints.joints, one) for one in (there, self._deviated(begin, there)))
-        self._check_start(waypoints, times, first, np.array([entry[0], asked[0]]), now, state)
+        entry = self._in_joints(waypoints.joints, there)
+        deviated = self._in_joints(waypoints.joints, self._deviated(begin, there))
+        self._check_start(waypoints, times, first, np.array([entry[0], deviated[0]]), now, state)
         return ValidatedTrajectory(self._checks, waypoints, joint_map, begin, start is None,
                                    (first, times[first:]), entry, self.shaping)
 
@@ -460,7 +461,7 @@ class ReferenceMotion:
     # states
 
     def _check_start(self, waypoints, times, first, here, now, state):
-        """TrajectoryError where it does not start `here` (2, joints), or the machine is not at its reference."""
+        """Raise TrajectoryError where it does not start `here` (2, joints), or the machine is off its reference."""
         tolerance = self._limits.start_tolerance
         if state is not None:
             gap = np.abs(np.asarray(state, dtype=float) - self.ahead(now)[0])

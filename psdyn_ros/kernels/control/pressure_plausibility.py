@@ -1,7 +1,8 @@
 """Plausibility of measured pressures, and of measured motion by the flow of oil.
 
-A pressure is possible where it is within its range, and where it changed no faster than oil lets it.  The oil that a
-valve lets into a chamber says how far the rod must have gone, from either chamber by itself:
+A pressure is possible where it is within its range, and where it changed no faster than oil lets it; a jump that oil
+allows counts from the second message on.  The oil that a valve lets into a chamber says how far the rod must have gone,
+from either chamber by itself:
 
     area_a v_a = Q_a - leak (p_a - p_b) - V_a p_a' / K_a          -area_b v_b = Q_b + leak (p_a - p_b) - V_b p_b' / K_b
 
@@ -56,8 +57,8 @@ PRESSURE_SENSOR = np.dtype([
     ('low', 'f8'), ('high', 'f8'),      # Pa gauge
     ('rate', 'f8'),                     # Pa/s, the fastest change
     ('step', 'f8'),                     # Pa, a change that is possible at once
-    ('jump', 'f8'),                     # Pa, the largest change that is taken from one message, and Pa/s since the one
-    ('jump_rate', 'f8'),                # before by which it may be larger
+    ('jump', 'f8'), ('jump_rate', 'f8'),    # Pa, Pa/s: the largest change at once, and for each second, that one
+                                        # message is believed
     ('value', 'f8'),                    # Pa, last accepted
     ('unconfirmed', 'f8'),              # Pa, of the message before, where it was refused as a jump; NaN: it was not
     ('changed', 'i8'),                  # ns, of the last value that was another one; 0: none yet
@@ -205,28 +206,27 @@ def judge_pressures(sensors, pressures, supply, stamp, before, freeze_time):
     for i in range(sensors.shape[0]):
         if not math.isfinite(measured_by(sensors, pressures, supply, i)):
             return NOT_FINITE, i
+    since, jumped = 1e-9 * float(stamp - before), -1
     for i in range(sensors.shape[0]):
         s, value = sensors[i], measured_by(sensors, pressures, supply, i)
         if value < s['low'] or value > s['high']:
             return OUT_OF_RANGE, i
-        if before != 0 and abs(value - s['value']) > s['step'] + s['rate'] * 1e-9 * float(stamp - before):
-            return TOO_FAST, i
-    jumped = -1
-    for i in range(sensors.shape[0]):
-        s, value = sensors[i], measured_by(sensors, pressures, supply, i)
-        most = s['jump'] + s['jump_rate'] * 1e-9 * float(stamp - before)
-        if before != 0 and abs(value - s['value']) > most and not confirmed(s, value, most):
-            jumped = i
-    for i in range(sensors.shape[0]):
-        sensors[i]['unconfirmed'] = measured_by(sensors, pressures, supply, i) if jumped >= 0 else math.nan
+        if before != 0:
+            change, most = abs(value - s['value']), s['jump'] + s['jump_rate'] * since
+            if change > s['step'] + s['rate'] * since:
+                return TOO_FAST, i
+            if change > most and not confirmed(s, value, most):
+                jumped = i
     if jumped >= 0:
+        for i in range(sensors.shape[0]):
+            sensors[i]['unconfirmed'] = measured_by(sensors, pressures, supply, i)
         return UNCONFIRMED, jumped
     for i in range(sensors.shape[0]):
         s, value = sensors[i], measured_by(sensors, pressures, supply, i)
         if before == 0 or s['changed'] == 0 or value != s['value']:
             s['changed'] = stamp
             s['beside'] = measured_by(sensors, pressures, supply, i ^ 1) if i + 1 < sensors.shape[0] else 0.0
-        s['value'] = value
+        s['value'], s['unconfirmed'] = value, math.nan
     return POSSIBLE, frozen_port(sensors, stamp, freeze_time)
 
 

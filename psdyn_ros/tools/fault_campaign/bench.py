@@ -156,7 +156,7 @@ class Bench:
         self.core_runs = True               # whether the control process has its turns
         self.beside = None                  # (port, pressure) beside that of an injection when it began
         self.motion_watched = False         # whether the motion is the verdict
-        self._step = round(self.period * 1e9)
+        self._step, self._motion = round(self.period * 1e9), ActuatorMotion(machine.manipulator)
         self.start_core()
 
     def start_core(self):
@@ -235,7 +235,7 @@ class Bench:
 
     def _judge(self, now, ros_now):
         m, output = self.machine.manipulator, self.output
-        position, speed = ActuatorMotion(m).read(self.plant.x, self.plant.xd)
+        position, speed = self._motion.read(self.plant.x, self.plant.xd)
         state = self.core.states.state if output is None else output.state
         command = None if output is None else output.command
         holding = self.law.holding(self.plant.x) if self.machine.level != 'valve' else np.zeros(len(m.actuators))

@@ -14,6 +14,8 @@ from psdyn_ros.control import SafetyError, State
 from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
 from psdyn_ros.control.monitors.speed import SpeedCheck
 from psdyn_ros.control.monitors.tracking import EffortCheck
+from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
+from psdyn_ros.tools.fault_campaign.fault_trials import OPERATOR
 from psdyn_ros.tools.studies.judgement import (
     FORCES,
     PID,
@@ -73,6 +75,26 @@ def test_an_impossible_pressure_that_stays_stops_the_machine_within_three_messag
 def test_an_impossible_pressure_that_comes_once_is_passed_over(field, spoil):
     time, names, speed, full = after(run(once(field, FAULT_S, spoil), seconds=0.5))
     assert time is None and not names and speed <= 1.01 * moving()[1:].max() and full == 0.0
+
+
+def test_a_pressure_that_may_be_and_comes_once_moves_no_valve():
+    """The valves of the excavator let oil take the pressure of a chamber off within 10 ms."""
+    machine, speeds, of_arm = make_machine('valve', 'excavator', rate=100.0), [], one_pressure(0.0, 2, 0)
+    for lies in (False, True):
+        bench = Bench(machine, 0)
+        bench.turns(OPERATOR)
+        bench.activate()
+        bench.enable()
+        bench.turns(OPERATOR)
+        bench.follow(bench.motion(2.0))
+        bench.turns(0.8)
+        with bench.spoilt(spoil_pressures=(lambda given: (of_arm(given[0]), given[1])) if lies else None):
+            bench.turn()
+        bench.turns(0.4)
+        assert bench.core.states.counts['pressure_impossible'] == lies
+        speeds.append([point.xd for point in bench.path])
+        assert bench.core.states.state is State.RUN
+    assert np.abs(np.diff(speeds, axis=0)).max() < 0.005
 
 
 @pytest.mark.long
