@@ -438,15 +438,15 @@ def test_motions_are_refused_by_a_page_that_is_no_report(tmp_path):
 
 
 def test_a_run_whose_time_is_over_begins_no_trial():
-    assert not list(motion_trials.run([0], seconds=0.0))
+    assert not list(motion_trials.run(motion_trials.jobs([0]), seconds=0.0))
 
 
 def test_what_time_allows_is_spread_over_all_plants_levels_and_rates(monkeypatch):
     begun = []
-    monkeypatch.setattr(motion_trials, '_run_part', lambda *job: begun.append(job) or [])
-    assert not list(motion_trials.run(range(2)))
-    cells = [job[:3] for job in begun[:18]]
-    assert len(set(cells)) == 18 and {job[:5] for job in begun[:18]} == {(*cell, 0, 0) for cell in cells}
+    monkeypatch.setattr(motion_trials, '_run_part', lambda job, until: begun.append(job) or [])
+    assert not list(motion_trials.run(motion_trials.jobs(range(2))))
+    cells = [job[1:4] for job in begun[:18]]
+    assert len(set(cells)) == 18 and {job[1:6] for job in begun[:18]} == {(*cell, 0, 0) for cell in cells}
     assert len(begun) == 2 * 24 * motion_trials.PARTS
 
 

@@ -359,8 +359,7 @@ class ReferenceMotion:
     def stop(self, t, deceleration=None, halves=True):
         """Bring the reference to rest from where it is at time t, and forget every trajectory.
 
-        It stays on its path, on which all axes come to rest together, where that needs no more than the deceleration,
-        or where any other stop would leave the limits of the joints; else, and where points were streamed, each axis
+        A trajectory stays on its path, on which all axes come to rest together; where points were streamed each axis
         slows down by itself. A stop in progress goes on as it is, but in halves only where these are asked for.
 
         deceleration  number or (actuators,) m/s^2 or rad/s^2, by default the declared one; halves: as of `stop_of_path`
@@ -370,11 +369,10 @@ class ReferenceMotion:
         if motion is None or self.at_rest(t) or isinstance(motion, (Halt, Free)) and goes_on:
             return
         limit = self._deceleration(deceleration)
-        state = np.array(motion.sample(t))
         if isinstance(motion, Follow):
-            self._motion = stop_of_path(motion, t, state, limit, self._checks, halves)
+            self._motion = stop_of_path(motion, t, limit, self._checks, halves)
             return
-        stop = Free(coming_to_rest(t, *state, limit, self._checks, halves))
+        stop = Free(coming_to_rest(t, *np.array(motion.sample(t)), limit, self._checks, halves))
         if within_limits(stop.sample(stop.end), self._checks):
             self._motion = stop         # else the stream comes to rest by itself, as far as it is taken already
 

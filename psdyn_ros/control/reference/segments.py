@@ -64,12 +64,12 @@ def in_halves(phases, delay):
     edges = sorted({*edges, end, end + delay})
     halves = []
     for begin, after in zip(edges, edges[1:]):
-        (rate, bend), (later_rate, later_bend) = (_rate_at(phases, begin - by) for by in (0.0, delay))
+        (rate, bend), (later_rate, later_bend) = (rate_at(phases, begin - by) for by in (0.0, delay))
         halves.append(Phase(after - begin, 0.5 * (rate + later_rate), 0.5 * (bend + later_bend)))
     return halves
 
 
-def _rate_at(phases, t):
+def rate_at(phases, t):
     """(rate, bend) of phases at t [s], right after it; zero before and after them."""
     for duration, rate, bend in phases:
         if 0.0 <= t < duration - SAME_INSTANT:
@@ -103,21 +103,20 @@ class PathTime:
         return (path + dt * (speed + dt * (rate / 2.0 + dt * bend / 6.0)),
                 speed + dt * (rate + dt * bend / 2.0), rate + dt * bend)
 
-    def aim(self, speed, t, rate, bend, delay=0.0):
-        """From time t on, go over to another speed with at most this rate [1/s] and bend [1/s^2].
+    def aim(self, speed, t, rate, bend):
+        """From time t on, go over to another speed with at most this rate [1/s] and bend [1/s^2]."""
+        self.change(speed, t, ramp(*self.at(t)[1:], speed, rate, bend))
 
-        delay  s as of `in_halves`; 0, or where the speed changes already: all at once
-        """
-        path, present, present_rate = self.at(t)
-        self.target, phases = speed, []
-        changes = ramp(present, present_rate, speed, rate, bend)
-        for phase in in_halves(changes, delay) if delay > 0.0 and present_rate == 0.0 else changes:
-            phases.append((t, path, present, phase.rate, phase.bend))
-            dt = phase.duration
-            path += dt * (present + dt * (phase.rate / 2.0 + dt * phase.bend / 6.0))
-            present += dt * (phase.rate + dt * phase.bend / 2.0)
-            t += dt
-        self._keep([*phases, (t, path, speed, 0.0, 0.0)], t)
+    def change(self, speed, t, phases):
+        """From time t on, go over to another speed through these `Phase`s."""
+        path, present, _ = self.at(t)
+        self.target, rows = speed, []
+        for duration, rate, bend in phases:
+            rows.append((t, path, present, rate, bend))
+            path += duration * (present + duration * (rate / 2.0 + duration * bend / 6.0))
+            present += duration * (rate + duration * bend / 2.0)
+            t += duration
+        self._keep([*rows, (t, path, speed, 0.0, 0.0)], t)
 
     def restart(self, speed, t):
         """At time t, take a speed at once, as where what moves by path time stands still."""

@@ -4,52 +4,77 @@ On the path all axes come to rest together, and where the path was free of obsta
 a stop that no fault forces. From a measured state there is no path, and each axis stops as soon as it can.
 """
 
+from math import sqrt
+
 import numpy as np
 
 from ...model.errors import PsdynError
 from .reference_limits import DECELERATION, EASE
-from .segments import Free, Halt, Hold, Phase, in_halves, ramp
+from .segments import Halt, Hold, Phase, in_halves, ramp, rate_at
 from .trajectory import Curve
 
 HALT_RATE = 20.0            # 1/s that the speed of a path that stops changes by at most
-GENTLER = (1.0, 0.75, 0.5)  # shares of the deceleration with which a stop on the path is tried
-MARGIN = 1.02               # what a stop may exceed the deceleration by
+STEPS = 8                   # of a stop on a path at its present deceleration
+ROUNDED = 1.001             # what rounding may add to a speed that is left
+LEAST = 1e-9                # m or rad per s of path time, and 1/s
+MARGIN = 1.02               # what a stop of axes may exceed the deceleration by
 REFINEMENTS = 4             # of a stop whose actuators are not the axes
 LOOKS = 12                  # samples of a stop
 
 
-def stop_of_path(follow, t, state, limit, checks, halves):
-    """The motion, `Halt` or `Free`, that brings a `Follow` to rest from time t on with at most a deceleration `limit`.
+def stop_of_path(follow, t, limit, checks, halves):
+    """The motion, `Halt` or `Hold`, that brings a `Follow` to rest on its path from time t on.
 
-    state   (3, dof) of the reference at time t; an acceleration beyond `limit` that it has is given up within `EASE`
-    limit   (columns,)
+    limit   (columns,) deceleration; the path itself may slow down harder
     halves  whether it slows down in two halves that excite no swing on oil
-
-    Where the path bends too much for a stop on it the axes slow down by themselves. Where that would lead out of the
-    limits of the joints, since the path was about to slow down more than `limit`, it is kept nevertheless.
     """
-    speed = follow.pace.at(t)[1]
-    if speed <= 0.0:
-        return Hold(state[0])
-    present = np.abs(checks.columns(*state)[2])
-    slopes = np.abs(checks.columns(*follow.at(follow.path_time(t)))[1])
-    delay = float(swing_delays(speed * slopes, checks, halves).min())
-    fastest = min(float(np.min(limit / np.maximum(slopes, 1e-9))), HALT_RATE)
-    least, gentlest = np.inf, None
-    for share in GENTLER:
-        pace = follow.pace.copy()
-        pace.aim(0.0, t, share * fastest, share * fastest / EASE, delay)
-        stop = Halt(follow, pace)
-        excess = 0.0
-        for instant in np.linspace(t, stop.end, LOOKS + 1)[1:]:
-            bound = limit if instant > t + EASE else np.maximum(limit, present)
-            excess = max(excess, float((np.abs(checks.columns(*stop.sample(instant))[2]) / bound).max()))
-        if excess <= MARGIN:
-            return stop
-        if excess < least:
-            least, gentlest = excess, stop
-    free = Free(coming_to_rest(t, *state, limit, checks, halves))
-    return free if within_limits(free.sample(free.end), checks) else gentlest
+    if follow.pace.at(t)[1] <= 0.0:
+        return Hold(follow.sample(t)[0])
+    pace = follow.pace.copy()
+    pace.change(0.0, t, braking_on_path(follow, t, limit, checks, halves))
+    return Halt(follow, pace)
+
+
+def braking_on_path(follow, t, limit, checks, halves):
+    """`Phase`s of the speed of a path that bring it to rest from time t on; arguments as of `stop_of_path`.
+
+    At every moment the axes slow down as much as the first of them may, and no less than the path does by itself.
+    """
+    path, speed, rate = follow.path_time(t), *follow.pace.at(t)[1:]
+    states = checks.columns(*follow.at(path))
+    delay = float(swing_delays(speed * np.abs(states[1]), checks, halves).min()) if rate == 0.0 else 0.0
+    room, bend = _braking_room(states, speed, limit)
+    phases, left, seconds = [], speed, 0.0          # left: of the speed, when the second half is not looked at
+    braking, now = -rate, -rate                     # of the first half; of both
+    while left > ROUNDED * braking * max(braking, 0.0) / (2.0 * bend):
+        step = min(max(left / (STEPS * max(room, LEAST)), 0.5 * EASE), 2.0 * EASE, left / max(braking, LEAST))
+        ahead, slower = path + step * (speed - 0.5 * step * now), max(speed - step * now, 0.0)
+        # the most with which the rest of the speed can still be taken away at this bend
+        end = sqrt(bend * (2.0 * left - step * braking + 0.25 * bend * step * step)) - 0.5 * bend * step
+        most = min(braking + bend * step, end)
+        room, bend = _braking_room(checks.columns(*follow.at(ahead)), slower, limit)
+        if delay > 0.0:
+            earlier = -rate_at(phases, seconds + step - delay)[0]
+            _, later = _braking_room(checks.columns(*follow.at(ahead + delay * slower)), slower, limit)
+            next_braking = min(max(min(room, 2.0 * room - earlier, 2.0 * later * EASE), 0.0), most)
+            next_now = 0.5 * (next_braking + earlier)
+        else:
+            next_braking = next_now = min(room, most)
+        phases.append(Phase(step, -braking, (braking - next_braking) / step))
+        path += step * (speed - step * (2.0 * now + next_now) / 6.0)
+        speed = max(speed - 0.5 * step * (now + next_now), 0.0)
+        left -= 0.5 * step * (braking + next_braking)
+        braking, now, seconds = next_braking, next_now, seconds + step
+    phases.append(Phase(2.0 * left / braking, -braking, 0.5 * braking * braking / left))
+    return in_halves(phases, delay) if delay > 0.0 else phases
+
+
+def _braking_room(states, speed, limit):
+    """(1/s by which the speed of a path may fall a second, 1/s^2 by which that may change), from (3, columns)."""
+    _, slopes, bends = states
+    own, slopes = np.where(slopes < 0.0, -bends, bends) * (speed * speed), np.maximum(np.abs(slopes), LEAST)
+    fastest = min(float((limit / slopes).min()), HALT_RATE)
+    return min(max(float(((limit + own) / slopes).min()), 0.0), HALT_RATE), fastest / EASE
 
 
 def within_limits(state, checks):

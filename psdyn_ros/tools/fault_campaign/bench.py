@@ -49,11 +49,11 @@ class Point(NamedTuple):
     """Where the true machine is after a turn."""
 
     time: float      # s since the bench began
-    x: np.ndarray      # (dof,) m, rad
-    xd: np.ndarray      # (dof,) m/s, rad/s
+    x: np.ndarray      # (actuators,) m, rad
+    xd: np.ndarray      # (actuators,) m/s, rad/s
     spool: np.ndarray      # (cylinders,) true openings; empty at force level
     reference: np.ndarray
-    """(2, dof) positions and rates that are asked for; NaN where nothing is followed."""
+    """(2, actuators) positions and rates that are asked for; NaN where nothing is followed."""
     state: int      # of `State`
 
 
@@ -80,13 +80,14 @@ class DrivenPart:
         self._driven = np.array([name not in m.passive_joints for name in m.coordinates])
         self.reset, self.step = plant.reset, plant.step
 
+    spool = property(lambda self: self._plant.spool)
     x = property(lambda self: self._plant.x[self._driven])
     xd = property(lambda self: self._plant.xd[self._driven])
     passive = property(lambda self: np.array((self._plant.x, self._plant.xd))[:, ~self._driven])
 
     def measure(self):
         """As `Plant.measure`."""
-        return self.x, self.xd, None, None
+        return self.x, self.xd, *self._plant.measure()[2:4]
 
 
 def make_machine(level, name=None, plant='package', rate=RATE):
@@ -107,7 +108,7 @@ def make_machine(level, name=None, plant='package', rate=RATE):
         body = HydraulicPlant(m, hydraulics, period=period, substeps=math.ceil(period / SUBSTEP), ttl=TTL)
     else:
         body = Plant(m, period=period, command_timeout=TTL)
-        body = DrivenPart(body) if m.underactuated else body
+    body = DrivenPart(body) if m.underactuated else body
     declaration = ControllerConfig.of_machine(m, hydraulics, safety=find_config(f'{name}_safety.yaml'), law=law,
                                               rate=rate).declaration
     return Machine(kind, level, law, rate, m.driven_machine, m, hydraulics, replace(declaration, probation=PROBATION),
@@ -156,7 +157,7 @@ class Bench:
         self.core_runs = True               # whether the control process has its turns
         self.beside = None                  # (port, pressure) beside that of an injection when it began
         self.motion_watched = False         # whether the motion is the verdict
-        self._step, self._motion = round(self.period * 1e9), ActuatorMotion(machine.manipulator)
+        self._step, self.actuators = round(self.period * 1e9), ActuatorMotion(machine.manipulator)
         self.start_core()
 
     def start_core(self):
@@ -228,19 +229,24 @@ class Bench:
     def _note(self):
         state, desired, plant = self.core.states.state, self.law.desired, self.plant
         follows = self.core_runs and state in (State.RUN, State.DEGRADED, State.HOLD) and desired is not None
-        reference = np.array(desired[:2]) if follows else np.full((2, plant.xd.size), np.nan)
+        x, xd = np.array(self.actuators.read(plant.x, plant.xd))
+        reference = self.desired if follows else np.full((2, x.size), np.nan)
         spool = np.array(plant.spool) if self.machine.level == 'valve' else np.zeros(0)
-        self.path.append(Point(self.slot * self.period, np.array(plant.x), np.array(plant.xd), spool, reference,
-                               int(state)))
+        self.path.append(Point(self.slot * self.period, x, xd, spool, reference, int(state)))
 
     def _judge(self, now, ros_now):
         m, output = self.machine.manipulator, self.output
-        position, speed = self._motion.read(self.plant.x, self.plant.xd)
+        position, speed = self.actuators.read(self.plant.x, self.plant.xd)
         state = self.core.states.state if output is None else output.state
         command = None if output is None else output.command
         holding = self.law.holding(self.plant.x) if self.machine.level != 'valve' else np.zeros(len(m.actuators))
         self.judge.look(Cycle(now, command, 0 if output is None else output.stamp, ros_now, state,
                               output is not None and output.valid, position.copy(), speed.copy(), holding))
+
+    @property
+    def desired(self):
+        """(2, actuators) positions and rates that the law was asked for last."""
+        return np.array(self.actuators.read(*self.law.desired[:2]))
 
     # what an operator does
 

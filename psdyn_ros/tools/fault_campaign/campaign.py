@@ -60,8 +60,8 @@ def run(options):
             if options.processes:
                 summaries = in_process.summarize(in_process.run(options.seeds, first=options.first, progress=say))
                 say('motions')
-                motions = list(motion_trials.run(
-                    range(options.first, options.first + options.motion_seeds), short=options.short, workers=WORKERS))
+                seeds = range(options.first, options.first + options.motion_seeds)
+                motions = list(motion_trials.run(motion_trials.jobs(seeds, short=options.short), WORKERS))
             seconds = time.monotonic() - began
             if options.wire:
                 with dds_kills.NullLoop() as null:

@@ -43,7 +43,7 @@ def _wide_margin(declaration, machine):
 
 @injection('end_stop', states=(HOLD,), amend=_wide_margin, lies=True, conforms=_clamped_outward)
 def _pushed_towards_an_end_stop(bench):
-    outward = -0.05 * bench.declaration.command_limit * np.eye(4)[-1]
+    outward = -0.05 * bench.declaration.command_limit * np.eye(bench.declaration.command_limit.size)[-1]
     yield from during(_law(bench, lambda command: command + outward))
 
 
@@ -99,9 +99,10 @@ def _clipped_while_the_error_grows(bench):
 
 def _off(bench):
     """Whether the last state handed over was off its reference by more than is tolerated."""
-    desired = bench.law.desired
-    return desired is not None and bool(
-        (np.abs(desired[0] - bench.core.inputs.state_check.x) > bench.declaration.tracking_tolerance).any())
+    if bench.law.desired is None:
+        return False
+    off = bench.desired[0] - bench.actuators.positions(bench.core.inputs.state_check.x)
+    return bool((np.abs(off) > bench.declaration.tracking_tolerance).any())
 
 
 @injection('tracking', states=(RUN,), lies=True, onset=_off, after=After.ONCE)
@@ -111,7 +112,8 @@ def _the_machine_does_not_follow(bench):
 
 def _stream(bench, seconds):
     """Hand over a point each turn, that moves from where the reference is at a tenth of the rated speeds."""
-    velocity = 0.1 * bench.machine.rated * bench.fault_rng.choice([-1.0, 1.0], bench.machine.rated.size)
+    rated = bench.machine.manipulator.coordinate_limits.velocity
+    velocity = 0.1 * rated * bench.fault_rng.choice([-1.0, 1.0], rated.size)
     core, start, began = bench.core, np.array(bench.law.desired[0]), bench.ros_now
     for _ in range(round(seconds / bench.period)):
         t = (bench.ros_now - began) * 1e-9

@@ -179,7 +179,7 @@ def _on_one(change):
         i, sign = int(bench.fault_rng.integers(limit.size)), bench.fault_rng.choice([-1.0, 1.0])
 
         def fails(command, since):
-            command[i] = change(command[i], limit[i], sign, since, bench.law.desired[1][i])
+            command[i] = change(command[i], limit[i], sign, since, bench.desired[1][i])
             return command
         return fails
     return make

@@ -100,8 +100,9 @@ def _pairs_out_of_order(bench):
 
 @injection('state_jump', states=DRIVEN)
 def _a_step_that_lasts(bench):
-    i, size = bench.fault_rng.integers(4), bench.fault_rng.choice([-1.0, 1.0]) * bench.fault_rng.uniform(0.05, 0.5)
-    step = size * np.eye(4)[i]
+    n = bench.plant.x.size
+    i, size = bench.fault_rng.integers(n), bench.fault_rng.choice([-1.0, 1.0]) * bench.fault_rng.uniform(0.05, 0.5)
+    step = size * np.eye(n)[i]
     yield from during(_state(bench, lambda msg: msg._replace(x=msg.x + step)))
 
 
@@ -128,8 +129,9 @@ def _one_position_frozen(bench):
 
 def _velocity_bias(share):
     def bring(bench):
-        i, sign = bench.fault_rng.integers(4), bench.fault_rng.choice([-1.0, 1.0])
-        bias = np.eye(4)[i] * sign * share * bench.declaration.plausibility.velocity_residual
+        n = bench.plant.x.size
+        i, sign = bench.fault_rng.integers(n), bench.fault_rng.choice([-1.0, 1.0])
+        bias = np.eye(n)[i] * sign * share * bench.declaration.plausibility.velocity_residual
         yield from during(_state(bench, lambda msg: msg._replace(xd=msg.xd + bias)))
     return bring
 

@@ -2,6 +2,7 @@
 
     python3 -m psdyn_ros.tools.fault_campaign.motion_trials [--seeds N] [--first N] [--plants P ...] [--rates HZ ...]
         [--levels L ...] [--workers N] [--only TEXT] [--short] [--seconds S] [--output FILE] [--sound MINUTES]
+        [--machine NAME]
 
 The state that the controller reaches counts for nothing here.
 """
@@ -21,7 +22,7 @@ from ...control.reference.trajectory import TrajectoryError
 from ...control.safety.fault_table import State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
-from ..studies.tracking_runs import CORNERS, EXACT, crane, mistaken
+from ..studies.tracking_runs import CORNERS, CRANE, EXACT, crane, mistaken
 from . import fault_report
 from .bench import MOTION_LEVELS, PLANTS, RATES, Bench, make_machine
 from .fault_trials import OPERATOR, enable_at_rest, prepare
@@ -36,6 +37,7 @@ REST = 0.01                 # m/s or rad/s, at which an axis counts as at rest
 EXTRA_TRAVEL = 0.02         # m or rad beyond v^2 / (2 a)
 WATCHED = 1.0               # s beyond the time of a stop
 SETTLED = 0.2               # s at rest in SAFE, after which nothing more will come
+SOUND = 'machine', 'seeds', 'plants', 'rates', 'levels', 'short'     # arguments of sound runs
 PARTS = 8                   # into which the faults of a plant, level and rate are divided, so that all get their share
 
 
@@ -186,24 +188,26 @@ def _full(bench, spool, rates):
     return int((against & (np.abs(spool) > FULL)).sum(axis=0).max())
 
 
-def run(seeds, *, plants=PLANTS, rates=RATES, levels=MOTION_LEVELS, only='', short=False, workers=1, seconds=math.inf):
-    """Yield every `MotionTrial`.
+def jobs(seeds, *, machine=CRANE, plants=PLANTS, rates=RATES, levels=MOTION_LEVELS, only='', short=False):
+    """Return [arguments] of the parts into which the trials are divided, one of each plant, level and rate in turn.
 
     seeds    of each
     only     part of "group: name" of the faults
     short    as of `cases`
-    workers  processes
-    seconds  after which no trial begins; until then every plant, level and rate gets about the same number
     """
-    until = time.time() + seconds
-    jobs = [(plant, rate, level, seed, part, only, short, until)
+    return [(machine, plant, rate, level, seed, part, only, short)
             for seed, part, plant, rate, level in product(seeds, range(PARTS), plants, rates, levels)]
+
+
+def run(jobs, workers=1, seconds=math.inf):
+    """Yield every `MotionTrial` of `jobs`, in so many processes; seconds: after which no trial begins."""
+    until = time.time() + seconds
     if workers == 1:
         for job in jobs:
-            yield from _run_part(*job)
+            yield from _run_part(job, until)
         return
     with ProcessPoolExecutor(workers, multiprocessing.get_context('spawn')) as pool:
-        for done in as_completed([pool.submit(_run_part, *job) for job in jobs]):
+        for done in as_completed([pool.submit(_run_part, job, until) for job in jobs]):
             yield from done.result()
 
 
@@ -211,18 +215,18 @@ _machine = cache(make_machine)
 
 
 @cache
-def _healthy(level, plant, rate, state, seed, sound):
-    return healthy_speeds(_machine(level, plant=plant, rate=rate), state, seed, sound)
+def _healthy(level, name, plant, rate, state, seed, sound):
+    return healthy_speeds(_machine(level, name, plant, rate), state, seed, sound)
 
 
-def _run_part(plant, rate, level, seed, part, only, short, until):
-    """[`MotionTrial`] of every fault of a part of those of one plant, rate, level and seed, until a time [s]."""
-    trials = []
+def _run_part(job, until):
+    """[`MotionTrial`] of one of `jobs`, until a time [s]."""
+    (name, plant, rate, level, seed, part, only, short), trials = job, []
     for injection, state in list(cases(level, only, short))[part::PARTS]:
         if time.time() >= until:
             break
-        machine = _machine(level, plant=plant, rate=rate)
-        healthy = _healthy(level, plant, rate, state, seed, injection.sound)
+        machine = _machine(level, name, plant, rate)
+        healthy = _healthy(level, name, plant, rate, state, seed, injection.sound)
         trials.append(run_motion(machine, plant, injection, state, seed, healthy))
     return trials
 
@@ -266,21 +270,21 @@ def false_stops(machine, seed, seconds):
 
 def with_wrong_model(machine, off):
     """Return a `Machine` whose law is wrong by a `Mismatch`; its plant is the same."""
-    return machine._replace(whole=crane(off.inertia),
+    return machine._replace(whole=crane(off.inertia, name=machine.whole.name),
                             hydraulics=machine.hydraulics and mistaken(machine.hydraulics, off))
 
 
-def sound_runs(minutes, seeds, plants, rates, levels, corners):
+def sound_runs(minutes, seeds, plants, rates, levels, corners, name=CRANE):
     """Yield (where, [reason] of false stops) of so many minutes each; corners: `Mismatch` of the model of the law."""
     for plant, level, rate, off, seed in product(plants, levels, rates, corners, seeds):
-        machine = with_wrong_model(_machine(level, plant=plant, rate=rate), off)
+        machine = with_wrong_model(_machine(level, name, plant, rate), off)
         yield f'{plant}, {level}, {rate:g} Hz, {off}, seed {seed}', false_stops(machine, seed, 60.0 * minutes)
 
 
-def _print_sound(minutes, seeds, plants, rates, levels, short):
+def _print_sound(minutes, machine, seeds, plants, rates, levels, short):
     """Print the false stops of sound machines."""
     corners, runs, stops = (EXACT, *CORNERS[5:6]) if short else (EXACT, *CORNERS), 0, 0
-    for where, found in sound_runs(minutes, seeds, plants, rates, levels, corners):
+    for where, found in sound_runs(minutes, seeds, plants, rates, levels, corners, machine):
         runs, stops = runs + 1, stops + len(found)
         for reason in found:
             print(f'{where}: {reason}', flush=True)
@@ -294,6 +298,7 @@ def main(arguments=None):
                                      description=__doc__.splitlines()[0])
     parser.add_argument('--seeds', type=int, default=1, metavar='N')
     parser.add_argument('--first', type=int, default=0, metavar='N')
+    parser.add_argument('--machine', default=CRANE, metavar='NAME', help='of the package; default: %(default)s')
     parser.add_argument('--plants', nargs='+', choices=PLANTS, default=PLANTS)
     parser.add_argument('--levels', nargs='+', choices=MOTION_LEVELS, default=MOTION_LEVELS)
     parser.add_argument('--rates', nargs='+', type=float, default=RATES, metavar='HZ')
@@ -309,8 +314,9 @@ def main(arguments=None):
     first, minutes = given.pop('first'), given.pop('sound')
     given['seeds'] = range(first, first + given['seeds'])
     if minutes:
-        return _print_sound(minutes, *(given[name] for name in ('seeds', 'plants', 'rates', 'levels', 'short')))
-    for one in run(**given):
+        return _print_sound(minutes, **{name: given[name] for name in SOUND})
+    workers, seconds = given.pop('workers'), given.pop('seconds')
+    for one in run(jobs(**given), workers, seconds):
         trials.append(one)
         if not one.good:
             print(one.text(), flush=True)

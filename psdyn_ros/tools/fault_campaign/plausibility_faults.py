@@ -41,7 +41,7 @@ def _the_other_one_moved(bench):
 def _a_pressure_stays(bench):
     # of a cylinder at rest the other pressure may stay, too
     axes = bench.law.cylinders['axis']
-    fastest = int(np.argmax(np.abs(bench.law.desired[1][axes]) / bench.machine.rated[axes]))
+    fastest = int(np.argmax(np.abs(bench.desired[1][axes]) / bench.machine.rated[axes]))
     yield from during(_pressure(bench, lambda value, first: first, [fastest]))
 
 
@@ -78,8 +78,9 @@ def _one_chamber_is_off(bench):
 @contextmanager
 def _drifting(bench, rate, velocity=True):
     """A cylinder whose measured position drifts [m/s], with its velocity, and stays where it is then."""
-    i, began = int(bench.law.cylinders['axis'][bench.fault_rng.integers(len(bench.law.cylinders))]), bench.now
-    axis = np.eye(bench.plant.xd.size)[i] * bench.fault_rng.choice([-1.0, 1.0]) * rate
+    m, began = bench.machine.manipulator, bench.now
+    axes = [m.coordinates.index(name) for name in bench.machine.hydraulics.cylinders if name in m.coordinates]
+    axis = np.eye(m.dof)[axes[bench.fault_rng.integers(len(axes))]] * bench.fault_rng.choice([-1.0, 1.0]) * rate
     with bench.spoilt(spoil_state=lambda msg: msg._replace(x=msg.x + 1e-9 * (bench.now - began) * axis,
                                                            xd=msg.xd + axis * velocity)):
         yield
@@ -105,9 +106,10 @@ def _the_law_opens_a_valve(bench):
 
 @injection('effort_suspect', states=(RUN, HOLD), after=After.ONCE, lies=True)
 def _the_law_gives_a_full_effort(bench):
-    slew = np.eye(bench.declaration.command_limit.size)[bench.config.machine.actuators.index('slew')]
+    first = np.eye(bench.declaration.command_limit.size)[0]
     sign = bench.fault_rng.choice([-1.0, 1.0])
-    yield from during(bench.law_spoilt(lambda command: np.where(slew, sign * bench.declaration.command_limit, command)))
+    full = sign * bench.declaration.command_limit
+    yield from during(bench.law_spoilt(lambda command: np.where(first, full, command)))
 
 
 @injection('command_frozen', states=(RUN,), after=After.ONCE, levels=('effort', 'valve', PID), lies=True,
@@ -191,12 +193,12 @@ def _nor_does_its_ramp(bench):
 
 @injection('momentum_residual', states=(RUN, HOLD), after=After.ONCE, lies=True)
 def _a_force_that_is_not_given(bench):
-    """The slew seems to accelerate by 1 rad/s^2 that no effort explains."""
-    began, slew = bench.now, np.eye(bench.plant.xd.size)[bench.config.machine.actuators.index('slew')]
+    """The first axis seems to accelerate by 1 rad/s^2 that no effort explains."""
+    began, first = bench.now, np.eye(bench.plant.xd.size)[0]
 
     def spoil(msg):
         t = 1e-9 * (bench.now - began)
-        return msg._replace(x=msg.x + 0.5 * t * t * slew, xd=msg.xd + t * slew)
+        return msg._replace(x=msg.x + 0.5 * t * t * first, xd=msg.xd + t * first)
     yield from during(bench.spoilt(spoil_state=spoil))
 
 
@@ -208,10 +210,10 @@ def _swings_more_than_it_did(bench):
 
 @injection('swing_in_motion', states=(RUN,), after=After.ONCE, lies=True, onset=_reported('swing_in_motion'))
 def _swings_ever_more(bench):
-    """Measured velocities of the slew, which are off to either side for 30 ms, each time by 1.6 times as much."""
-    began, slew = bench.now, np.eye(bench.plant.xd.size)[bench.config.machine.actuators.index('slew')]
+    """Measured velocities of the first axis, which are off to either side for 30 ms, each time by 1.6 times as much."""
+    began, first = bench.now, np.eye(bench.plant.xd.size)[0]
 
     def spoil(msg):
         half = int(1e-9 * (bench.now - began) / 0.03)
-        return msg._replace(xd=msg.xd + (-1.0)**half * 0.012 * 1.6**min(half, 5) * slew)
+        return msg._replace(xd=msg.xd + (-1.0)**half * 0.012 * 1.6**min(half, 5) * first)
     yield from during(bench.spoilt(spoil_state=spoil))

@@ -73,9 +73,9 @@ class Case:
 
 
 @lru_cache
-def crane(inertia=1.0, payload=0.0):
-    """The crane, all its masses and moments of inertia multiplied, and `payload` kg more at the tip."""
-    tree = ElementTree.fromstring(Path(find_machine(CRANE)).read_bytes())
+def crane(inertia=1.0, payload=0.0, name=CRANE):
+    """A machine, all its masses and moments of inertia multiplied, and `payload` kg more at the tip of the crane."""
+    tree = ElementTree.fromstring(Path(find_machine(name)).read_bytes())
     for link in tree.iter('link'):
         inertial = link.find('inertial')
         if inertial is None:
