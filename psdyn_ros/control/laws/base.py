@@ -89,7 +89,8 @@ class ControlLaw:
         self._effort_limit = np.array(manipulator.limits.effort, dtype=float)
         # in place of a path, where the samples of the reference are there already
         self._no_path = no_path(manipulator.dof)
-        self._rest = np.zeros(manipulator.dof)
+        self._rest, self._no_friction = np.zeros(manipulator.dof), np.zeros(manipulator.dof, AXIS)
+        self._no_friction['slip'] = SLIP_VELOCITY
         passive = self.load.passive
         self.unknown_accelerations = self._rest if passive is None else passive.allowance
         self._model = make_effort_model(manipulator.dof)
@@ -97,6 +98,8 @@ class ControlLaw:
         self._modelled = None, None         # x, xd of the model that was evaluated last, since the last update
         self._fill_axes()
         m, model = manipulator, self.load.mechanism
+        # (dof,) actuator that each coordinate is, -1 where none is
+        self.rows = np.array([m.actuators.index(name) if name in m.actuators else -1 for name in m.coordinates])
         self._joints = _joints_of_space(m, joints) if _checked_space(space) == JOINT else ()
         self._space = self._actuation = None        # buffers of the kernels
         if self._joints:
@@ -267,14 +270,20 @@ class ControlLaw:
         return self.predicted_efforts / self.area
 
     @property
+    def _gains_of_coordinates(self):
+        """Whether gains are those of the coordinates, and these of actuators."""
+        return not self._joints and bool((self.rows >= 0).all())
+
+    @property
     def _pressure_lead(self):
         """Efforts (actuators,) of the last commands against the lag of what drives the actuators."""
-        return self._rest
+        return 0.0
 
     @property
     def _aimed_rate(self):
         """Rates (actuators,) of the reference for which the last commands overcome friction."""
-        return self.desired[1]
+        return self.desired[1] if self._actuation is None else self.manipulator.actuator_map(
+            self.desired[0]) @ self.desired[1]
 
     def effort_model(self, x, xd):
         """Return the buffer of the `EffortModel` at x, xd (dof,), with the friction that the last commands overcome.
@@ -284,14 +293,21 @@ class ControlLaw:
         if self._modelled[0] is x and self._modelled[1] is xd:
             return self._model
         tree, loops, passive = self.load.handle.tree, self.load.handle.loops, self.load.passive
+        terms, rate, axes, lead = self._effort_terms, self._aimed_rate, self.axes, self._pressure_lead
         if passive is not None:
-            terms = self._effort_terms
             terms.efforts[:], terms.inertia[:] = passive.effort_terms(x, xd)
             tree = loops = None
-        status = evaluate_efforts(tree, loops, self._model, self.axes, x, xd, self._aimed_rate)
+        if self._actuation is not None:
+            frictions = np.array([sliding_friction(axis, one) for axis, one in zip(axes, rate)])
+            on_coordinates = self.manipulator.actuator_map(x).T
+            dry, lead = on_coordinates @ (frictions - axes['viscous'] * rate), on_coordinates @ (frictions + lead)
+            axes, rate = self._no_friction, self._rest
+        status = evaluate_efforts(tree, loops, self._model, axes, x, xd, rate)
         if status != OK:
             self._raise_of(((x, xd, self._rest),), 'the model gives forces that are not finite')
-        self._effort_terms.efforts[:] += self._pressure_lead
+        terms.efforts[:] += lead
+        if self._actuation is not None:
+            terms.dry[:] = dry
         self._modelled = x, xd
         return self._model
 

@@ -194,8 +194,8 @@ class ComputedTorque(ForceLaw):
 
     @property
     def model_feedback(self):
-        """As `ControlLaw.model_feedback`: where the gains are those of coordinates, and these of actuators."""
-        return not self._joints and self._actuation is None
+        """As `ControlLaw.model_feedback`."""
+        return self._gains_of_coordinates
 
     @property
     def effort_gains(self):

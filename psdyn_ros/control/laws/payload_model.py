@@ -56,10 +56,12 @@ class LoadModel:
 
     def inverse_dynamics(self, x, xd, xdd):
         """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""
-        m, needed = self.mechanism, self.generalized_forces(x, xd, xdd)
-        if drives_coordinates(m):
-            return needed
-        return share_efforts(m, m.allocation, m.actuator_map(x), needed)
+        return self.of_actuators(x, self.generalized_forces(x, xd, xdd))
+
+    def of_actuators(self, x, needed):
+        """Efforts (actuators,) that act as these (dof,) on the coordinates at x (dof,)."""
+        m = self.mechanism
+        return needed if drives_coordinates(m) else share_efforts(m, m.allocation, m.actuator_map(x), needed)
 
     def generalized_forces(self, x, xd, xdd):
         """The same on the coordinates (dof,)."""
@@ -78,11 +80,10 @@ class LoadModel:
 
     def holding_efforts(self, x):
         """Efforts (actuators,) that keep the machine at rest at x (dof,), passive joints where they then hang."""
-        still, m = np.zeros(self.mechanism.dof), self.mechanism
+        still = np.zeros(self.mechanism.dof)
         if self.passive is None:
             return self.inverse_dynamics(x, still, still)
-        needed = self.passive.resting_efforts(*states(m, x=x))
-        return needed if drives_coordinates(m) else share_efforts(m, m.allocation, m.actuator_map(x), needed)
+        return self.of_actuators(x, self.passive.resting_efforts(*states(self.mechanism, x=x)))
 
     def set_payload(self, link, mass, com, inertia):
         """Carry a payload on a link instead of the last one there; arguments and errors as `with_payload`.

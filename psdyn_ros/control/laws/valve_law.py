@@ -56,7 +56,7 @@ class ValveLaw(ControlLaw):
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._make_buffer()
         self._force_lag = self._law['lag'] + self._act + 0.5 * period   # s, of the feedback at force level
-        self.effort_gains, self.flow_gains = np.zeros((2, 2, len(self.interfaces)))
+        self.effort_gains, self.flow_gains = np.zeros((2, self.manipulator.dof)), np.zeros((2, len(self.interfaces)))
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
         self.kernel = kernels.valve_cycle
@@ -124,9 +124,10 @@ class ValveLaw(ControlLaw):
             self._law[name] = begin + share * (end - begin) if share < 1.0 else end
         if share == 1.0:
             self._ramp = {}
-        self.effort_gains[:] = self._law['stiffness'], self._law['damping']
+        law = self._law[self.rows]
+        self.effort_gains[:] = law['stiffness'], law['damping']
         # of the rate of a filter of second order with equal poles, at its largest
-        self.step_gains = self._law['damping'] * self._law['error_filter'] / np.e
+        self.step_gains = law['damping'] * law['error_filter'] / np.e
         self.flow_gains[:] = self._law['flow_stiffness'], -self._law['flow_decoupling']
 
     def _forget(self):
@@ -162,15 +163,14 @@ class ValveLaw(ControlLaw):
     @property
     def integral_gains(self):
         """As `ControlLaw.integral_gains`."""
-        return self._law['integral']
+        return self._law['integral'][self.rows]
 
     @property
     def corrections(self):
         """As `ControlLaw.corrections`."""
-        law = self._law
         if not self.model_feedback:
             return super().corrections
-        forces = np.isin(self.interfaces, (EFFORT, PRESSURE))
+        law, forces = self._law[self.rows], np.isin(self.interfaces, (EFFORT, PRESSURE))[self.rows]
         return np.array((law['stiffness'] * law['error'], law['integral'] * law['sum'])) * forces
 
     @property
@@ -188,8 +188,8 @@ class ValveLaw(ControlLaw):
 
     @property
     def model_feedback(self):
-        """As `ControlLaw.model_feedback`: where the gains are those of coordinates, and these of actuators."""
-        return not self._joints and self._actuation is None
+        """As `ControlLaw.model_feedback`."""
+        return self._gains_of_coordinates
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         """The gains of this machine."""

@@ -31,6 +31,38 @@ class ActuatorMotion:
         return xd if self.columns is None else self._manipulator.joint_state(x, xd)[2][self.columns]
 
 
+class CoordinateForces:
+    """Commands of the actuators at force level as efforts on the coordinates, which each have an actuator.
+
+    names, by_force   (dof,) of the coordinates; whether such actuators alone drive them
+    actuators         (actuators,) whether they are at force level
+    limit, friction   (dof,) largest efforts, and those that overcome friction [N, N m], at the initial position
+    area              (dof,) m^2 of the piston where `of` gives a pressure, else 1
+    """
+
+    def __init__(self, config, law):
+        m, self.actuators, self._law = config.machine, config.declaration.by_force, law
+        self.names, self.mapped, self._map = m.coordinates, m.actuators != m.coordinates, m.actuator_map
+        self.by_force, self.area, self.limit = self.actuators, law.area, config.declaration.command_limit
+        self.friction = law.axes['coulomb'] + law.axes['stribeck']
+        if self.mapped:
+            A = np.abs(m.actuator_map(m.initial_position))
+            self.by_force, self.area = ~(A[~self.actuators] > 0.0).any(axis=0), np.ones(m.dof)
+            self.limit, self.friction = A.T @ (law.area * self.limit), A.T @ self.friction
+
+    def of(self, command, x):
+        """Efforts (dof,) of a command (actuators,) at x (dof,); where actuators are the coordinates, the command."""
+        if not self.mapped:
+            return command
+        rows = self.actuators
+        return self._map(x)[rows].T @ (self._law.area * command)[rows]
+
+    def replace(self, command, x, efforts):
+        """Let the command give these efforts (dof,) in place of others, as the law would share them."""
+        rows = self.actuators
+        command[rows] = (self._law.load.of_actuators(x, efforts) / self._law.area)[rows]
+
+
 class EndStopCheck(Check):
     """Clamps commands in place by `soften`, and reports that it did."""
 

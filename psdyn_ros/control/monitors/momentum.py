@@ -4,6 +4,7 @@ import numpy as np
 
 from ...kernels.control import speed_plausibility as kernels
 from ...kernels.runtime.buffer import views
+from .actuator_motion import ActuatorMotion, CoordinateForces
 from .check import AT_ONCE, SAFE_OPEN_LOOP, Check, Finding, Row, When
 
 FRICTION = 0.5          # of the friction of the model, by which that of the machine may differ from it
@@ -25,16 +26,17 @@ class MomentumCheck(Check):
     when = When.COMMAND
 
     def __init__(self, config, law):
-        forces = config.declaration.by_force
-        self.required = law.model_feedback and bool(forces.any())
+        declared, self._law, self._motion = config.declaration, law, ActuatorMotion(config.machine)
+        self._efforts = efforts = CoordinateForces(config, law)
+        self.required = law.model_feedback and bool(efforts.by_force.any())
         if not self.required:
             return
-        self._law, self._names, self._rows = law, config.machine.actuators, np.flatnonzero(forces)
-        declared, axes = config.declaration, law.axes[self._rows]
-        self._buffer = kernels.make_momentum(self._rows, len(law.interfaces))
+        self._rows = np.flatnonzero(efforts.by_force)
+        self._buffer = kernels.make_momentum(self._rows, len(efforts.names))
         self._memory = memory = kernels.Momentum(*views(self._buffer, kernels.TYPES))
-        memory.area[:], memory.friction[:] = law.area[self._rows], FRICTION * (axes['coulomb'] + axes['stribeck'])
-        memory.rest[:], memory.residual[0] = declared.standstill_speed, declared.plausibility.momentum_residual
+        memory.area[:], memory.friction[:] = efforts.area[self._rows], FRICTION * efforts.friction[self._rows]
+        memory.rest[:] = declared.standstill_speed[law.rows]
+        memory.residual[0] = declared.plausibility.momentum_residual
         self.restart()
 
     def restart(self):
@@ -62,17 +64,17 @@ class MomentumCheck(Check):
         if x is not inputs.x:       # one that goes on for the law was not measured
             x, xd = inputs.x, inputs.xd
         axis = kernels.judge_momentum(
-            self._buffer, law.effort_model(x, xd), command, inputs.xd, inputs.reference_rate, law.unknown_accelerations,
-            0.0 if last is None else inputs.time - last)
+            self._buffer, law.effort_model(x, xd), self._efforts.of(command, x), inputs.xd, inputs.reference_rate,
+            law.unknown_accelerations, 0.0 if last is None else inputs.time - last)
         if axis == kernels.NOT_JUDGED:
             return None
         self._failing = axis >= 0
         if axis < 0:
             return () if axis == kernels.EXPLAINED else None
         change, allowed = self._memory.found[:, axis]
-        return (Finding('momentum_residual', f'{self._names[self._rows[axis]]} should have changed its speed by '
-                        f'{change:.3g} per second more in {kernels.HORIZON_S:g} s, by its force; at most '
-                        f'{allowed:.3g}'),)
+        name = self._efforts.names[self._rows[axis]]
+        return (Finding('momentum_residual', f'{name} should have changed its speed by {change:.3g} per second more in '
+                        f'{kernels.HORIZON_S:g} s, by its force; at most {allowed:.3g}'),)
 
     def hold_load(self, command, x, rate):
         """Give, in place of forces that the motion contradicts, those that hold the load at x (dof,).
@@ -80,4 +82,5 @@ class MomentumCheck(Check):
         rate (dof,) of the reference: what overcame friction until now stays, since seals would throw an axis back.
         """
         if self.required and self._failing:
-            command[self._rows] = (self._law.holding(x) + self._law.friction(rate))[self._rows]
+            holding = self._law.holding(x) + self._law.friction(self._motion.rates(x, rate))
+            command[self._efforts.actuators] = holding[self._efforts.actuators]

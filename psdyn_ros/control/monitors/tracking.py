@@ -6,7 +6,7 @@ import numpy as np
 
 from ...kernels.control import effort_range, plausibility
 from ...kernels.runtime.buffer import views
-from .actuator_motion import ActuatorMotion
+from .actuator_motion import ActuatorMotion, CoordinateForces
 from .check import (
     BRAKED,
     DEGRADE,
@@ -152,19 +152,19 @@ class EffortCheck(Check):
     when = When.COMMAND
 
     def __init__(self, config, law):
-        forces = config.declaration.by_force
-        self.required = law.model_feedback and bool(forces.any())
+        self._law, self._period, self._efforts = law, config.period, CoordinateForces(config, law)
+        efforts = self._efforts
+        self.required = law.model_feedback and bool(efforts.by_force.any())
         if not self.required:
             return
-        self._law, self._names, self._period, self._forces = law, config.machine.actuators, config.period, forces
-        rows, room = np.argsort(~forces, kind='stable'), max(round(WINDOW / config.period), 2) + 1
-        self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room)
+        rows = np.argsort(~efforts.by_force, kind='stable')
+        self._buffer = effort_range.make_effort_range(
+            rows, int(efforts.by_force.sum()), max(round(WINDOW / config.period), 2) + 1)
         self._range = effort_range.EffortRange(*views(self._buffer, effort_range.TYPES))
         declared = config.declaration
-        self._range.standstill[:] = declared.standstill_speed
-        self._range.limits[:2] = AWAY * np.array(declared.acceleration), declared.command_limit
-        self._range.area[:] = law.area
-        self._range.friction[:] = law.axes['coulomb'] + law.axes['stribeck']
+        self._range.standstill[:] = declared.standstill_speed[law.rows]
+        self._range.limits[:2] = AWAY * np.array(declared.acceleration)[law.rows], efforts.limit
+        self._range.area[:], self._range.friction[:] = efforts.area, efforts.friction
         self.restart()
 
     def restart(self):
@@ -184,9 +184,12 @@ class EffortCheck(Check):
             unknown = unknown + law.step_gains * inputs.encoder_steps
         motion = effort_range.Motion(t, self._period, x, xd, law.desired, law.reference.ahead(t + LEAD)[2], unknown,
                                      inputs.state is State.STOPPING)
+        efforts = self._efforts.of(command, x)
         self._worst = effort_range.restrain_law(
             self._buffer, law.effort_model(x, xd), law.effort_gains, law.integral_gains, law.feedforward_scale, motion,
-            command)
+            efforts)
+        if self._efforts.mapped and self._worst >= 0:
+            self._efforts.replace(command, x, efforts)
 
     def _unclip(self, command):
         """Put into a command (actuators,) what the law asked for where it has clipped an effort at its limit.
@@ -196,22 +199,23 @@ class EffortCheck(Check):
         saturated = self._law.saturations.tolist()
         if saturated != self._saturated:
             asked = self._law.asked_commands
-            beyond = (np.not_equal(saturated, self._saturated) & self._forces
+            beyond = (np.not_equal(saturated, self._saturated) & self._efforts.actuators
                       & (asked * np.sign(command) > np.abs(command)))
             command[beyond] = asked[beyond]
         self._saturated = saturated
 
     def braking_share(self, deceleration):
-        """Return the share of a deceleration (dof,) at which the efforts stay below their limits in a stop from the
+        """Return the share of a deceleration (actuators,) at which efforts stay below their limits in a stop from the
         reference, in which all axes slow down together."""
         if not self.required or self._law.desired is None:
             return 1.0
         x, xd, _ = self._law.desired
         model = effort_range.EffortModel(*views(self._law.effort_model(x, xd), effort_range.MODEL_TYPES))
-        rate = min(deceleration / np.maximum(np.abs(xd), 1e-9))
+        rate = min(deceleration[self._law.rows] / np.maximum(np.abs(xd), 1e-9))
         change, efforts = -rate * (model.inertia @ xd), model.efforts + model.lack
         room = BRAKING * self._range.limits[1] * self._range.area - efforts * np.sign(change)
-        shares = np.divide(room, np.abs(change), out=np.ones_like(room), where=self._forces & (change != 0.0))
+        moved = self._efforts.by_force & (change != 0.0)
+        shares = np.divide(room, np.abs(change), out=np.ones_like(room), where=moved)
         return float(np.clip(shares.min(), GENTLEST, 1.0))
 
     def evaluate(self, inputs):
@@ -219,8 +223,9 @@ class EffortCheck(Check):
         if self._range.memory[effort_range.WRONG_S] < WRONG_EFFORTS:
             return ()
         given, asked, low, high = self._range.found[:, self._worst]
-        return (Finding('effort_suspect', f'{self._names[self._range.rows[self._worst]]} is given {given:.4g}, which '
-                        f'accelerates it by {asked:.3g}; expected {low:.3g} to {high:.3g} by reference and errors'),)
+        name = self._efforts.names[self._range.rows[self._worst]]
+        return (Finding('effort_suspect', f'{name} is given {given:.4g}, which accelerates it by {asked:.3g}; expected '
+                        f'{low:.3g} to {high:.3g} by reference and errors'),)
 
 
 class StreamCheck(Check):

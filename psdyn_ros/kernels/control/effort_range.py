@@ -32,7 +32,7 @@ TIME, RESTED_S, WRONG_S, STOPPING = range(4)        # of the memory
 
 
 class EffortModel(NamedTuple):
-    """What the model gives of n actuators that are the coordinates, at a measured state."""
+    """What the model gives of n coordinates that have an actuator each, at a measured state."""
 
     state: np.ndarray       # (2, n) positions and rates
     efforts: np.ndarray     # (n,) N, N m without acceleration, with friction at the rate of the reference
@@ -48,7 +48,7 @@ MODEL_TYPES = (FLOAT,) * 7
 
 
 def make_effort_model(n):
-    """Return the buffer of `EffortModel` of n actuators."""
+    """Return the buffer of `EffortModel` of n coordinates."""
     return pack(EffortModel(*map(np.zeros, ((2, n), n, (n, n), n, n, (2, n), n))))
 
 
@@ -82,7 +82,7 @@ def evaluate_efforts(tree, loops, buffer, axes, x, xd, rate):
 
 
 class EffortRange(NamedTuple):
-    """Limits and memory of the k axes at force level among n actuators that are the coordinates; scratch."""
+    """Limits and memory of the k axes at force level among n coordinates; scratch."""
 
     rows: np.ndarray        # (n,) axes at force level, then the others
     limits: np.ndarray      # (3, n) accelerations given away from the reference; largest commands; speeds off the

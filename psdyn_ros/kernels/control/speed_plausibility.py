@@ -182,9 +182,9 @@ def growth_of_swing(half, off, anyway, period):
 
 
 class Momentum(NamedTuple):
-    """Memory and limits of the k axes at force level among n actuators that are the coordinates; scratch."""
+    """Memory and limits of the k axes at force level among n coordinates; scratch."""
 
-    rows: np.ndarray        # (k,) actuators
+    rows: np.ndarray        # (k,) coordinates
     area: np.ndarray        # (k,) m^2 of the piston where pressure is commanded, else 1
     friction: np.ndarray    # (k,) N, N m by which that of the machine may differ from that of the model
     rest: np.ndarray        # (n,) speeds at which the machine stands
@@ -203,9 +203,9 @@ class Momentum(NamedTuple):
 TYPES = INT, *(FLOAT,) * 10
 
 
-def make_momentum(rows, actuators):
-    """Return the buffer of `Momentum`; rows (k,): actuators at force level."""
-    k, n = len(rows), actuators
+def make_momentum(rows, n):
+    """Return the buffer of `Momentum` of n coordinates; rows (k,): those at force level."""
+    k = len(rows)
     return pack(Momentum(
         rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
         memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((8, k)), found=np.zeros((2, k)),

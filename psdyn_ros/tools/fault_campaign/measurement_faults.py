@@ -155,7 +155,7 @@ injection('closure_suspect', 'loops_disagree_a_little', states=UNDER_LAW)(_resid
 @injection('branch_flip', states=UNDER_LAW)
 def _another_assembly_mode(bench):
     m = bench.machine.manipulator
-    joints = ('lift_boom', *m.coordinates)
+    joints = (next(name for name in m.joints if name not in m.coordinates), *m.coordinates)
     bench.core.inputs.state_check.measure(joints)
     columns = [m.joints.index(name) for name in joints]
 

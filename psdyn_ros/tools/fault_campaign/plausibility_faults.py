@@ -145,8 +145,9 @@ injection('force_residual', 'a_force_far_off', states=(RUN,), after=After.ONCE, 
 @contextmanager
 def _velocity(bench, share):
     """One velocity off by a share of the rated one."""
-    i = int(bench.fault_rng.integers(bench.plant.xd.size))
-    off = np.eye(bench.plant.xd.size)[i] * share * bench.machine.rated[i] * bench.fault_rng.choice([-1.0, 1.0])
+    rated = bench.machine.manipulator.coordinate_limits.velocity
+    i = int(bench.fault_rng.integers(rated.size))
+    off = np.eye(rated.size)[i] * share * rated[i] * bench.fault_rng.choice([-1.0, 1.0])
     with bench.spoilt(spoil_state=lambda msg: msg._replace(xd=msg.xd + off)):
         yield
 
@@ -171,10 +172,11 @@ def _faster_than_standing(bench):
 @contextmanager
 def _goes_on(bench):
     """What is measured of the cylinders goes on as fast as it was, whatever the machine does."""
-    began, x, xd = bench.now, bench.plant.x.copy(), bench.plant.xd.copy()
+    began, x, xd, m = bench.now, bench.plant.x.copy(), bench.plant.xd.copy(), bench.machine.manipulator
     # at a fifth of the rated speed at least: less may be left at the end of a stop
-    xd += np.where(np.abs(xd) < 0.2 * bench.machine.rated, 0.2 * bench.machine.rated * np.sign(xd), 0.0)
-    goes_on = np.isin(np.arange(xd.size), bench.law.cylinders['axis'])
+    least = 0.2 * np.array(m.coordinate_limits.velocity)
+    xd += np.where(np.abs(xd) < least, least * np.sign(xd), 0.0)
+    goes_on = np.isin(m.coordinates, list(bench.machine.hydraulics.cylinders))
     with bench.spoilt(spoil_state=lambda msg: msg._replace(
             x=np.where(goes_on, x + 1e-9 * (bench.now - began) * xd, msg.x), xd=np.where(goes_on, xd, msg.xd))):
         yield

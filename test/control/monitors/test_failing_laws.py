@@ -110,9 +110,9 @@ def test_an_exact_or_a_wrong_model_is_no_failing_law_F39(plant, level, off, seed
     assert found == []
 
 
-def failing(kind, rate, fault, state):
+def failing(kind, rate, fault, state, name=None):
     """The `MotionTrial` of a law that fails, or a sensor that lies, on the plant of the package."""
-    machine = make_machine(kind, rate=rate)
+    machine = make_machine(kind, name, rate=rate)
     lie = next(one for one, where in cases(kind, fault) if where is state)
     return run_motion(machine, 'package', lie, state, 0, healthy_speeds(machine, state, 0))
 
@@ -132,6 +132,15 @@ def test_a_blind_stop_gives_nothing_that_the_machine_did_not_get_before():
     """Errors and integrals of a law whose commands do not reach the machine grow: all at once they would be a blow."""
     trial = failing(PID, 100.0, 'law: frozen', HOLD)
     assert trial.good and trial.reason, trial.text()
+
+
+@pytest.mark.parametrize(('name', 'level', 'fault', 'state'), [
+    ('excavator', 'effort', 'law: full, backwards', HOLD), ('excavator', 'effort', 'the_law_gives_a_full_effort', RUN),
+    ('pkm_2pur2rpu', 'effort', 'law: full', RUN)])
+def test_efforts_of_more_actuators_than_coordinates_are_judged_F39(name, level, fault, state):
+    """By what they do to the coordinates: several actuators may drive one."""
+    trial = failing(level, RATE, fault, state, name)
+    assert not any('speed' in bound for bound in trial.missed) and 'F39' in trial.reason, trial.text()
 
 
 @pytest.mark.parametrize(('rate', 'lie', 'state', 'fault'), [
