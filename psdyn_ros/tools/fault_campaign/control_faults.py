@@ -84,7 +84,7 @@ _bad_output('law_gives_nothing', lambda bench, command: None)
 
 
 @injection('saturated', states=(RUN,), lies=True, amend=lambda declaration, machine: replace(
-    declaration, tracking_tolerance=np.full(4, 0.02)))
+    declaration, tracking_tolerance=np.full_like(declaration.tracking_tolerance, 0.02)))
 def _clipped_while_the_error_grows(bench):
     """The law says that it is clipped, and gives less than it wants: the machine falls behind its reference."""
     def clipped(command):
