@@ -34,6 +34,19 @@ def find_machine(name_or_path: str | os.PathLike[str]) -> str:
     raise UnknownNameError(f"'{shorten(name)}': no such file or machine{did_you_mean(name, machine_names())}")
 
 
+def machine_config(machine: str, what: str) -> str:
+    """Return the path of a YAML file of a machine of the package; what: 'hydraulics', 'safety', 'sensors'.
+
+    Raises UnknownNameError.
+    """
+    found = find_config(f'{machine}_{what}.yaml')
+    if found is None:
+        files = {path.stem for folder in share_folders() for path in (folder / 'config').glob(f'*_{what}.yaml')}
+        machines = sorted(name.removesuffix(f'_{what}') for name in files)
+        raise UnknownNameError(f"'{shorten(machine)}' has no {what} in the package{did_you_mean(machine, machines)}")
+    return found
+
+
 def find_config(file_name: str) -> str | None:
     """Return the path of a file of the package's config folder, or None."""
     return next((str(folder / 'config' / file_name) for folder in share_folders()

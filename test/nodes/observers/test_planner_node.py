@@ -15,12 +15,12 @@ from support.nodes.by_hand import nodes_by_hand  # noqa: E402
 from support.nodes.graph import SIMULATED, SLOW_CLOCK, START_UP, graph  # noqa: E402
 
 from psdyn_ros.model.errors import ModelError, UnknownNameError  # noqa: E402
-from psdyn_ros.model.locate import find_config  # noqa: E402
+from psdyn_ros.model.locate import machine_config  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import trajectory_from_msg  # noqa: E402
 from psdyn_ros.nodes.observers.planner import PlannerNode, _Client  # noqa: E402
 from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 
-OIL, SAFETY = (find_config(f'hiab_xs031_{what}.yaml') for what in ('hydraulics', 'safety'))
+OIL, SAFETY = (machine_config('hiab_xs031', what) for what in ('hydraulics', 'safety'))
 TRAJECTORY = 'controller/joint_trajectory'
 NEAR = 2e-3         # m
 PATIENT = 10.0      # s that a state counts, on a busy computer
