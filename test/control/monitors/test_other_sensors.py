@@ -36,15 +36,15 @@ class Differentiated(SecondPlant):
         return x, self._rates, *others
 
 
-@pytest.mark.parametrize(('plant', 'sensors', 'level', 'rate', 'seconds'), thorough([
-    (SecondPlant, COARSE, 'effort', 200.0, 60.0), (SecondPlant, COARSE, 'valve', 200.0, 60.0),
-    (Differentiated, FINE, 'effort', 500.0, 60.0), (Differentiated, FINE, 'valve', 200.0, 60.0),
-    (SecondPlant, NOISY, 'effort', 200.0, 90.0), (SecondPlant, NOISY, 'valve', 100.0, 90.0)], 1, several=True),
+@pytest.mark.parametrize(('plant', 'sensors', 'level', 'rate', 'seconds', 'seed'), thorough([
+    (SecondPlant, COARSE, 'effort', 200.0, 60.0, 1), (SecondPlant, COARSE, 'valve', 200.0, 60.0, 2),
+    (Differentiated, FINE, 'effort', 500.0, 60.0, 1), (Differentiated, FINE, 'valve', 200.0, 60.0, 1),
+    (SecondPlant, NOISY, 'effort', 200.0, 90.0, 1), (SecondPlant, NOISY, 'valve', 100.0, 90.0, 1)], 1, several=True),
     ids=['12 bits', '12 bits, valves', 'differentiated', 'differentiated, valves', 'noisy', 'noisy, valves'])
-def test_sound_machine_is_not_stopped(monkeypatch, plant, sensors, level, rate, seconds):
+def test_sound_machine_is_not_stopped(monkeypatch, plant, sensors, level, rate, seconds, seed):
     monkeypatch.setattr(bench, 'NOISE', 0.0)        # nothing comes after the step of an encoder
     machine = bench.make_machine(level, plant='second', rate=rate)
     machine = machine._replace(plant=plant(
         find_machine('hiab_xs031'), machine.hydraulics, actuators=machine.manipulator.actuators, ttl=bench.TTL,
         sensors=sensors))
-    assert false_stops(machine, 1, seconds) == []
+    assert false_stops(machine, seed, seconds) == []
