@@ -437,6 +437,12 @@ def test_motions_are_refused_by_a_page_that_is_no_report(tmp_path):
         fault_report.write_motions(page, [a_motion()])
 
 
+def test_the_report_takes_no_motions_of_another_machine(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        motion_trials.main(['--machine', 'excavator', '--output', str(tmp_path / 'report.md')])
+    assert 'the report is that of hiab_xs031' in capsys.readouterr().err
+
+
 def test_a_run_whose_time_is_over_begins_no_trial():
     assert not list(motion_trials.run(motion_trials.jobs([0]), seconds=0.0))
 

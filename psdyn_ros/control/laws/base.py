@@ -276,14 +276,14 @@ class ControlLaw:
 
     @property
     def _pressure_lead(self):
-        """Efforts (actuators,) of the last commands against the lag of what drives the actuators."""
+        """Efforts (actuators,) of the last commands against the lag of what drives the actuators; 0: it has none."""
         return 0.0
 
     @property
     def _aimed_rate(self):
         """Rates (actuators,) of the reference for which the last commands overcome friction."""
-        return self.desired[1] if self._actuation is None else self.manipulator.actuator_map(
-            self.desired[0]) @ self.desired[1]
+        x, rate, _ = self.desired
+        return rate if self._actuation is None else self.manipulator.actuator_map(x) @ rate
 
     def effort_model(self, x, xd):
         """Return the buffer of the `EffortModel` at x, xd (dof,), with the friction that the last commands overcome.
@@ -293,21 +293,21 @@ class ControlLaw:
         if self._modelled[0] is x and self._modelled[1] is xd:
             return self._model
         tree, loops, passive = self.load.handle.tree, self.load.handle.loops, self.load.passive
-        terms, rate, axes, lead = self._effort_terms, self._aimed_rate, self.axes, self._pressure_lead
+        terms, mapped = self._effort_terms, self._actuation is not None
+        rate, lead = self._aimed_rate, self._pressure_lead
         if passive is not None:
             terms.efforts[:], terms.inertia[:] = passive.effort_terms(x, xd)
             tree = loops = None
-        if self._actuation is not None:
-            frictions = np.array([sliding_friction(axis, one) for axis, one in zip(axes, rate)])
-            on_coordinates = self.manipulator.actuator_map(x).T
-            dry, lead = on_coordinates @ (frictions - axes['viscous'] * rate), on_coordinates @ (frictions + lead)
-            axes, rate = self._no_friction, self._rest
-        status = evaluate_efforts(tree, loops, self._model, axes, x, xd, rate)
+        status = evaluate_efforts(tree, loops, self._model, self._no_friction if mapped else self.axes, x, xd,
+                                  self._rest if mapped else rate)
         if status != OK:
             self._raise_of(((x, xd, self._rest),), 'the model gives forces that are not finite')
+        if mapped:
+            frictions = np.array([sliding_friction(axis, one) for axis, one in zip(self.axes, rate)])
+            on_coordinates = self.manipulator.actuator_map(x).T
+            terms.dry[:] = on_coordinates @ (frictions - self.axes['viscous'] * rate)
+            lead = on_coordinates @ (frictions + lead)
         terms.efforts[:] += lead
-        if self._actuation is not None:
-            terms.dry[:] = dry
         self._modelled = x, xd
         return self._model
 

@@ -298,7 +298,8 @@ def main(arguments=None):
                                      description=__doc__.splitlines()[0])
     parser.add_argument('--seeds', type=int, default=1, metavar='N')
     parser.add_argument('--first', type=int, default=0, metavar='N')
-    parser.add_argument('--machine', default=CRANE, metavar='NAME', help='of the package; default: %(default)s')
+    parser.add_argument('--machine', default=CRANE, metavar='NAME',
+                        help='of the package, default: %(default)s; others need --plants package')
     parser.add_argument('--plants', nargs='+', choices=PLANTS, default=PLANTS)
     parser.add_argument('--levels', nargs='+', choices=MOTION_LEVELS, default=MOTION_LEVELS)
     parser.add_argument('--rates', nargs='+', type=float, default=RATES, metavar='HZ')
@@ -311,6 +312,8 @@ def main(arguments=None):
                         'of each plant, level, rate and wrong model; --short: of two models')
     given = vars(parser.parse_args(arguments))
     output, trials, began = given.pop('output'), [], time.time()
+    if output and given['machine'] != CRANE:
+        parser.error(f"--output with --machine {given['machine']}: the report is that of {CRANE}")
     first, minutes = given.pop('first'), given.pop('sound')
     given['seeds'] = range(first, first + given['seeds'])
     if minutes:
