@@ -221,7 +221,7 @@ def test_two_processes_move_the_other_assembly_of_the_five_bar(tmp_path):
         point = JointTrajectoryPoint(positions=[float(q[names.index(name)]) for name in joints])
         point.time_from_start.sec = 1
         trajectories.publish(JointTrajectory(joint_names=joints, points=[point]))
-        g.until(lambda: g.stops or list(states[-1].position) == pytest.approx(q, abs=2e-3), 60.0)
+        g.until(lambda: g.stops or list(states[-1].position) == pytest.approx(q, abs=2e-3), START_UP)
         assert g.stops == 0
         assert g.processes.stop() == {'simulator': 0, 'controller': 0}
 

@@ -8,7 +8,8 @@ and waits for the next one no longer than the seconds that it returns:
         executor.spin_once(timeout_sec=loop.turn())
 
 so that at most one callback stands between a deadline and its cycle. Everything that is not control (diagnostics,
-statistics, logs) is a chore: it is done between cycles, and only while the next one is further away than it may take.
+statistics, logs) is a chore: it is done between cycles, and only while the next one is further away than it may take,
+unless it has waited longer than its patience.
 """
 
 import time
@@ -21,7 +22,7 @@ DEADLINE_RESERVE = 0.1          # of the period, before a deadline: no callback 
 MAX_RESERVE_NS = 200_000        # ns
 MAX_SILENCE_PERIODS = 1.5       # periods after which a cycle runs without a request
 MAX_CALLBACKS = 64              # between two cycles
-MAX_CHORE_DELAY_NS = 2_000_000_000     # ns after which a chore is done though there is no room for it
+MAX_CHORE_DELAY_NS = 2_000_000_000     # ns, patience of most chores
 CHORE_MARGIN = 1.5              # times the longest duration of a chore, which must be left before the next cycle
 INITIAL_CHORE_NS = 200_000      # ns that a chore is assumed to take before it was done once
 MAX_LOG_LINES = 64              # lines that a log keeps
@@ -44,10 +45,10 @@ class SteadyClock:
 
 
 class Chore:
-    """Something to do between cycles, once in a period [ns]; 0: once after each cycle."""
+    """Something to do between cycles, once in a period [ns] or, 0, a cycle; late by `patience` [ns] without room."""
 
-    def __init__(self, work, period, now):
-        self._work, self.period = work, period
+    def __init__(self, work, period, patience, now):
+        self._work, self.period, self.patience = work, period, patience
         self.due, self.done_at = now + period, now - 1  # ns
         self.longest = INITIAL_CHORE_NS     # ns of processor time that it took at most; older durations fade
 
@@ -91,9 +92,9 @@ class ControlLoop:
         self._out = None            # ns at which the command was out
         self.chore(lambda: self.records.fold(), FOLD_PERIOD_S)
 
-    def chore(self, work, seconds):
-        """Call `work()` about every so many seconds, between cycles; returns the `Chore`."""
-        chore = Chore(work, round(seconds * SECOND), self._clock.now())
+    def chore(self, work, seconds, patience=MAX_CHORE_DELAY_NS):
+        """Call `work()` about every so many seconds, between cycles; returns the `Chore`, which has this patience."""
+        chore = Chore(work, round(seconds * SECOND), patience, self._clock.now())
         self._chores.append(chore)
         self._chores_due = 0
         return chore
@@ -197,7 +198,7 @@ class ControlLoop:
         if not due:
             self._chores_due = min((chore.due for chore in waiting), default=NEVER)
         for chore in sorted(due, key=lambda chore: chore.due):
-            forced = now - chore.due > MAX_CHORE_DELAY_NS
+            forced = now - chore.due > chore.patience
             if forced or self.has_room(CHORE_MARGIN * chore.longest):
                 chore.do(self._clock, forced)
                 return True
