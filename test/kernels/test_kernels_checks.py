@@ -176,11 +176,11 @@ class Forces:
             return speeds.BEGUN
         self.given.append((dt, *command[self.rows]))
         times, commands = np.array(self.given)[:, 0], np.array(self.given)[:, 1:]
-        if times.sum() < speeds.STEP_S - 1e-12:
+        stands = not desired.any() and (np.abs(speed) < self.rest).all()
+        if times.sum() < (speeds.HORIZON_S if stands and self.speed is None else speeds.STEP_S) - 1e-12:
             return speeds.NOT_JUDGED
         waited, force = times.sum(), times @ commands / times.sum() * self.area
         self.given, now = [], model.efforts[self.rows].copy()
-        stands = not desired.any() and (np.abs(speed) < self.rest).all()
         if self.speed is None:
             self.off, self.lack, self.usual = force - now, force - now, now
             self.times, self.first, self.three = [speeds.HORIZON_S] if stands else [], [], np.zeros((3, len(now)))

@@ -150,7 +150,7 @@ class StateChecks(Check):
         self._stamps += jump
         if self._memory['stamp'][0]:
             self._memory['stamp'] += jump
-        for field in ('changed', 'driven'):
+        for field in ('changed', 'driven', 'measured'):
             stamps = self._channels[field]
             stamps[stamps != 0] += jump
         self._estimated_at += jump if self._estimated_at else 0

@@ -253,10 +253,12 @@ def judge_momentum(buffer, model, command, speed, desired, unknown, dt):
     memory[WAITED_S] += dt
     for i in range(count):
         s.forces[IMPULSE, i] += dt * command[s.rows[i]]
-    if memory[WAITED_S] < STEP_S:
+    stands = rests(s, speed, desired)
+    # at rest a law answers each step of a coarse encoder by forces that are no lack of the model
+    if memory[WAITED_S] < (HORIZON_S if stands and memory[COMPARED_S] == 0.0 else STEP_S):
         return NOT_JUDGED
     m = bind_effort_model(model)
-    compare_momentum(s, m, speed, memory[WAITED_S], rests(s, speed, desired))
+    compare_momentum(s, m, speed, memory[WAITED_S], stands)
     return largest_change(s, unknown)
 
 

@@ -201,8 +201,11 @@ def test_a_position_that_sticks_for_less_than_friction_explains_is_not_frozen_F0
     assert 'state_frozen' in rig.core.states.reasons
 
 
-def test_a_coarse_encoder_is_frozen_after_three_of_its_steps_F09():
-    step, rig = 2e-3, Rig(plausibility={'velocity_residual': 10.0, 'freeze_time': 0.01})
+def coarse_rig(step):
+    """A rig in motion whose lift has an encoder of this step [m], just at the next one; and what it says."""
+    # or those would have found it first
+    others = {'velocity_residual': 10.0, 'momentum_residual': 10.0, 'speed_share': 1.0}
+    rig = Rig(plausibility={**others, 'freeze_time': 0.01})
     exact = rig.measured
 
     def coarse():
@@ -213,7 +216,13 @@ def test_a_coarse_encoder_is_frozen_after_three_of_its_steps_F09():
     stuck_at = rig.run().measured()[1][1]
     while rig.measured()[1][1] == stuck_at:
         rig.tick()
-    begin, stuck_at = rig.output.desired[0, 1], rig.measured()[1][1]
+    return rig, rig.measured()[1][1]
+
+
+def test_a_coarse_encoder_is_frozen_after_three_of_its_steps_F09():
+    step = 2e-3
+    rig, stuck_at = coarse_rig(step)
+    begin = rig.output.desired[0, 1]
 
     def stuck(stamp, x, xd):
         x[1] = stuck_at
@@ -223,6 +232,19 @@ def test_a_coarse_encoder_is_frozen_after_three_of_its_steps_F09():
     assert 'state_frozen' not in rig.core.states.reasons
     rig.until(STOPPING, 20, state=stuck)
     assert 'state_frozen' in rig.core.states.reasons
+
+
+@pytest.mark.parametrize(('noise', 'slip', 'frozen'), [(0.0, 0.0, True), (1e-3, 0.0, False), (1e-3, 0.02, True)],
+                         ids=['both stand still', 'it stands', 'it moves'])
+def test_a_velocity_of_its_own_says_whether_the_encoder_or_the_machine_stands_F09(rng, noise, slip, frozen):
+    rig, stuck_at = coarse_rig(1e-3)
+
+    def stuck(stamp, x, xd):
+        x[1], xd[1] = stuck_at, slip + noise * rng.normal()
+        return stamp, x, xd
+    for _ in range(60):
+        rig.ticks(2, state=stuck)
+    assert ('state_frozen' in rig.core.states.reasons) == frozen
 
 
 def test_at_rest_a_position_may_be_the_same_for_ever_F09():
