@@ -166,9 +166,9 @@ def test_speeds_for_which_valves_are_opened_are_restrained_as_by_numpy(rng):
 class Forces:
     """`judge_momentum` in NumPy."""
 
-    def __init__(self, rows, area, residual, allowed, rest):
-        self.rows, self.area, self.residual, self.friction, self.rest = rows, area, residual, allowed, rest
-        self.smooth, self.given, self.speed, self.noise = (np.zeros(len(rows)),) * 2, [], None, np.zeros(len(rows))
+    def __init__(self, *given):
+        self.rows, self.area, self.residual, self.friction, self.rest, self.integral = given
+        self.smooth, self.given, self.speed, self.noise = (0.0 * self.area,) * 2, [], None, 0.0 * self.area
 
     def judge(self, model, command, speed, desired, unknown, dt):
         if not 0.0 <= dt <= speeds.LONGEST_STEP_S or np.isnan(command[self.rows]).any():
@@ -176,13 +176,14 @@ class Forces:
             return speeds.BEGUN
         self.given.append((dt, *command[self.rows]))
         times, commands = np.array(self.given)[:, 0], np.array(self.given)[:, 1:]
-        stands = not desired.any() and (np.abs(speed) < self.rest).all()
-        if times.sum() < (speeds.HORIZON_S if stands and self.speed is None else speeds.STEP_S) - 1e-12:
+        if times.sum() < speeds.STEP_S - 1e-12:
             return speeds.NOT_JUDGED
         waited, force = times.sum(), times @ commands / times.sum() * self.area
         self.given, now = [], model.efforts[self.rows].copy()
+        own, stands = model.inertia[np.ix_(self.rows, self.rows)], not desired.any() and all(np.abs(speed) < self.rest)
         if self.speed is None:
-            self.off, self.lack, self.usual = force - now, force - now, now
+            self.off = self.lack = own @ self.integral if stands else force - now
+            self.usual = now
             self.times, self.first, self.three = [speeds.HORIZON_S] if stands else [], [], np.zeros((3, len(now)))
         else:
             excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
@@ -199,7 +200,6 @@ class Forces:
                 self.lack = self.lack + waited / speeds.LEARNING_S * (self.off - self.lack)
                 self.usual = self.usual + waited / speeds.LEARNING_S * (now - self.usual)
         self.speed, self.model = speed, now
-        own = model.inertia[np.ix_(self.rows, self.rows)]
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
         wrong = np.abs(np.linalg.solve(own, speeds.INACCURACY * (now - self.usual)))
         allowed = (np.clip(5.0 * np.sqrt(self.noise), self.residual, 2.0 * self.residual)
@@ -212,10 +212,10 @@ class Forces:
 @pytest.mark.parametrize('rows', [[0, 1, 2, 3], [0, 3], [1]], ids=['all', 'two', 'one'])
 def test_momentum_is_judged_as_by_numpy(rng, rows):
     area, allowed, rest = rng.uniform(0.5, 2.0, len(rows)), rng.uniform(0.1, 0.3, len(rows)), np.full(N, 0.02)
-    twin, buffer, found = Forces(rows, area, 0.05, allowed, rest), speeds.make_momentum(rows, N), set()
+    twin, buffer, found = Forces(rows, area, 0.05, allowed, rest, area - 1.0), speeds.make_momentum(rows, N), set()
     check, model = speeds.Momentum(*views(buffer, speeds.TYPES)), effort_range.make_effort_model(N)
     check.area[:], check.friction[:], check.rest[:], check.residual[0] = area, allowed, rest, 0.05
-    arrays = set_model(rng, model)
+    arrays, check.forces[speeds.INTEGRAL] = set_model(rng, model), area - 1.0
     arrays.lack[:] = 0.0
     for cycle in range(400):
         stands = cycle < 200

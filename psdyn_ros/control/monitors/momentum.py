@@ -63,6 +63,8 @@ class MomentumCheck(Check):
         x, xd = inputs.estimated
         if x is not inputs.x:       # one that goes on for the law was not measured
             x, xd = inputs.x, inputs.xd
+        if self._memory.memory[kernels.COMPARED_S] == 0.0:
+            self._memory.forces[kernels.INTEGRAL] = law.corrections[1, self._rows]
         axis = kernels.judge_momentum(
             self._buffer, law.effort_model(x, xd), self._efforts.of(command, x), inputs.xd, inputs.reference_rate,
             law.unknown_accelerations, 0.0 if last is None else inputs.time - last)

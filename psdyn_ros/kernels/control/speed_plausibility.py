@@ -34,7 +34,7 @@ REST = 0.5                  # of the speed that is allowed at rest, at which the
 # of forces and the momentum of axes
 NOT_JUDGED, BEGUN, EXPLAINED = -3, -2, -1
 WAITED_S, COMPARED_S = range(2)         # of the memory
-OFF, LACK, MODEL, USUAL, IMPULSE, LAST, SECOND_LAST, NOISE = range(8)      # rows of the forces
+OFF, LACK, MODEL, USUAL, IMPULSE, LAST, SECOND_LAST, NOISE, INTEGRAL = range(9)    # rows of the forces
 UNEXPLAINED, ALLOWED = range(2)         # rows of `found`
 HORIZON_S = 0.1             # over which forces and speeds are compared
 STEP_S = 0.01               # between two comparisons
@@ -191,9 +191,10 @@ class Momentum(NamedTuple):
     residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
     memory: np.ndarray      # (2,) s since the last comparison, and of comparisons; 0: there was none
     speed: np.ndarray       # (n,) at the last comparison
-    forces: np.ndarray      # (8, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
+    forces: np.ndarray      # (9, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
                             # and of it learnt; commands times s since the last comparison; beyond what moved between
-                            # the last two, and the two before; mean square of `found`
+                            # the last two, and the two before; mean square of `found`; accelerations by the integral of
+                            # the law, which are set before the first comparison
     found: np.ndarray       # (2, k) changes of the speed that are not explained, and that are allowed
     system: np.ndarray      # (k, k) scratch: factors of the inertia
     right: np.ndarray       # (k, 1) scratch: right-hand side
@@ -208,7 +209,7 @@ def make_momentum(rows, n):
     k = len(rows)
     return pack(Momentum(
         rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
-        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((8, k)), found=np.zeros((2, k)),
+        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((9, k)), found=np.zeros((2, k)),
         system=np.zeros((k, k)), right=np.zeros((k, 1))))
 
 
@@ -253,12 +254,10 @@ def judge_momentum(buffer, model, command, speed, desired, unknown, dt):
     memory[WAITED_S] += dt
     for i in range(count):
         s.forces[IMPULSE, i] += dt * command[s.rows[i]]
-    stands = rests(s, speed, desired)
-    # at rest a law answers each step of a coarse encoder by forces that are no lack of the model
-    if memory[WAITED_S] < (HORIZON_S if stands and memory[COMPARED_S] == 0.0 else STEP_S):
+    if memory[WAITED_S] < STEP_S:
         return NOT_JUDGED
     m = bind_effort_model(model)
-    compare_momentum(s, m, speed, memory[WAITED_S], stands)
+    compare_momentum(s, m, speed, memory[WAITED_S], rests(s, speed, desired))
     return largest_change(s, unknown)
 
 
@@ -275,8 +274,8 @@ def rests(s, speed, desired):
 def compare_momentum(s, m, speed, dt, stands):
     """Smooth the forces beyond those of the model m that changed no speed within dt [s], and learn of them.
 
-    All is learnt in the beginning: at once at rest, else over `HORIZON_S`, since a motion may accelerate. `lack`, which
-    the integral of a law gives, begins at 0 where that does, not here.
+    All is learnt in the beginning: over `HORIZON_S`, since a motion may accelerate; at rest what the integral of a law
+    gives, as the rest may answer the steps of a coarse encoder. `lack`, of that integral, begins at 0 where that does.
     Leaves the inertia of these axes in `system`, and what was not learnt yet in `right`.
     """
     forces, count = s.forces, s.rows.shape[0]
@@ -301,6 +300,10 @@ def compare_momentum(s, m, speed, dt, stands):
             m.smooth[1, row] += share * (m.smooth[0, row] - m.smooth[1, row])
             # without the lag of one that grows evenly, which moves the lightest of coupled axes most
             m.lack[row] = 2.0 * m.smooth[0, row] - m.smooth[1, row]
+        elif stands:
+            excess = 0.0
+            for j in range(count):
+                excess += m.inertia[row, s.rows[j]] * forces[INTEGRAL, j]
         forces[OFF, i] += new * (excess - forces[OFF, i])
         forces[LACK, i] += learnt * (forces[OFF, i] - forces[LACK, i])
         forces[USUAL, i] += learnt * (model - forces[USUAL, i])

@@ -8,8 +8,7 @@ and waits for the next one no longer than the seconds that it returns:
         executor.spin_once(timeout_sec=loop.turn())
 
 so that at most one callback stands between a deadline and its cycle. Everything that is not control (diagnostics,
-statistics, logs) is a chore: it is done between cycles, and only while the next one is further away than it may take,
-unless it has waited longer than its patience.
+statistics, logs) is a chore: done between cycles where there is room for it, or where it has waited for too long.
 """
 
 import time
@@ -45,7 +44,7 @@ class SteadyClock:
 
 
 class Chore:
-    """Something to do between cycles, once in a period [ns] or, 0, a cycle; late by `patience` [ns] without room."""
+    """Something to do between cycles, once in a period [ns], 0: a cycle; late by `patience` [ns] it needs no room."""
 
     def __init__(self, work, period, patience, now):
         self._work, self.period, self.patience = work, period, patience

@@ -57,7 +57,6 @@ MIN_GRAPH_CHECK_PERIOD_NS = SECOND // 20    # the same after a state that contra
 FLUSH_S = 0.01                      # between two lines of the log
 STOP_OVERTIME_NS = SECOND           # beyond the declared time of a stop, or of a clock that stands: it is given up
 DELIVERY_S = 0.05                   # that receivers have to acknowledge the last output
-CHECK_PATIENCE = 4                  # periods until a slice of a trajectory is checked though cycles leave no room
 IDLE_NS = SECOND // 20              # between two cycles while simulated time stands still
 
 
@@ -234,7 +233,7 @@ class Controller:
         self._publisher_check = loop.chore(self._check_publishers, GRAPH_CHECK_PERIOD_S)
         loop.chore(self._collect_garbage, GRAPH_CHECK_PERIOD_S)
         loop.chore(self._lines.flush, FLUSH_S)
-        loop.chore(self._check_trajectory, 0.0, CHECK_PATIENCE * loop.period)
+        loop.chore(self._check_trajectory, 0.0, 4 * loop.period)     # somebody waits for it
 
     def _release(self):
         node = self._node

@@ -218,6 +218,24 @@ def test_the_momentum_of_a_sound_machine_is_explained(rate):
     assert record.state[-1] == State.HOLD and 'momentum_residual' not in conditions(record)
 
 
+@pytest.mark.parametrize('rate', RATES)
+def test_an_axis_that_accelerates_by_no_force_is_found_right_after_enabling(rate):
+    bench = Bench(make_machine('effort', rate=rate), 0)
+    bench.turns(0.03)
+    bench.activate()
+    bench.turns(0.05)
+    bench.enable()
+    bench.turns(0.02)
+    began, slew = bench.now, np.eye(len(NAMES))[SLEW]
+
+    def accelerated(measured):
+        t = 1e-9 * (bench.now - began)
+        return measured._replace(x=measured.x + 0.5 * t * t * slew, xd=measured.xd + t * slew)
+    with bench.spoilt(spoil_state=accelerated):
+        bench.turns(0.1)
+    assert bench.core.states.state is State.SAFE and 'momentum_residual' in bench.core.states.reasons
+
+
 def test_a_state_that_comes_late_is_compared_with_all_that_was_given_until_then():
     core, acceleration = closed_loop(FORCES).core, np.array([0.0, 0.0, 0.0, 1.0])
     check, x = core.checks[MomentumCheck], core.inputs.state_check.x
