@@ -31,7 +31,7 @@ CHANNEL = np.dtype([
     ('driven', 'i8'),           # stamp since which the reference moves; 0: it does not
     ('wanted', 'f8'),           # travel of the reference meanwhile, since the position changed [m, rad]
     ('sticking', 'f8'),         # of that travel, so much may be friction [m, rad]
-    ('left', 'f8'),             # travel by the velocities when the position changed [m, rad]
+    ('travel_then', 'f8'),      # that integral when the position changed [m, rad]
     ('measured', 'i8'),         # stamp of the last velocity that was another one
 ], align=True)
 
@@ -168,7 +168,7 @@ def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
     if known and step > 0.0 and (c['step'] == 0.0 or step < c['step']):
         c['step'] = step
     if not known or step > 0.0:
-        c['changed'], c['wanted'], c['left'] = stamp, 0.0, c['travel']
+        c['changed'], c['wanted'], c['travel_then'] = stamp, 0.0, c['travel']
     if not known or xd != c['xd']:
         c['measured'] = stamp
     if not abs(desired_rate) > m['freeze_speed']:
@@ -185,7 +185,7 @@ def findings_of_channel(c, m, stamp):
     """Return the bits of one channel."""
     found = 0
     # a machine that does not follow has not reached the next step of its encoder, as a velocity of its own says
-    stands = stamp - c['measured'] < m['freeze_time'] and abs(c['travel'] - c['left']) < DRIFT_STEPS * c['step']
+    stands = stamp - c['measured'] < m['freeze_time'] and abs(c['travel'] - c['travel_then']) < DRIFT_STEPS * c['step']
     if (c['driven'] != 0 and c['wanted'] >= max(c['sticking'], MISSED_STEPS * c['step']) and not stands
             and stamp - max(c['changed'], c['driven']) >= m['freeze_time']):
         found |= FROZEN
