@@ -16,8 +16,7 @@ class MomentumCheck(Check):
     Forces beyond those that carry the load and overcome friction change the speed within 0.1 s. Where the measured
     speed does not follow, or changes without a force, the position is not that of the machine, or the force is not the
     one that was given: a stuck encoder gets ever more force from a law that sees no motion. What the model lacks is
-    learnt in half a second. `hold_load` then gives what holds the load, since a receiver goes on with the last command
-    until its time is over.
+    learnt in half a second. `hold_load` then gives what holds the load, for the ttl of a receiver.
     """
 
     # a force without a position to correct it makes the axis faster: no ramp
@@ -81,8 +80,10 @@ class MomentumCheck(Check):
     def hold_load(self, command, x, rate):
         """Give, in place of forces that the motion contradicts, those that hold the load at x (dof,).
 
-        rate (dof,) of the reference: what overcame friction until now stays, since seals would throw an axis back.
+        rate (dof,) of the reference: what overcame friction until now stays, since seals would throw an axis back, and
+        what integrals of the law have learnt, which carries what the model lacks, or lacks where x is wrong.
         """
         if self.required and self._failing:
-            holding = self._law.holding(x) + self._law.friction(self._motion.rates(x, rate))
+            holding = self._law.carrying(x, np.zeros_like(x), self._law.corrections[1])
+            holding += self._law.friction(self._motion.rates(x, rate))
             command[self._efforts.actuators] = holding[self._efforts.actuators]

@@ -4,15 +4,15 @@ A force that is merely ramped to what holds the load leaves a machine its speed.
 the model expects of the reference while it is slowed down from where it was, and not from what was measured. What
 overcame friction fades: it slows the machine down too, and seals that are let go at once would throw it back; slowly at
 first, since a light axis that its seals hold at once gives its momentum to the others. What errors asked for fades
-likewise; what their integrals have gathered goes on carrying what the model does not know of. Neither counts as far as
-the machine did not get what the law asked for: a check has restrained it then, or the law gives something else.
+fast at first: where a position drifts, it drives the machine. What their integrals have gathered goes on carrying what
+the model lacks. Neither counts as far as the machine did not get it, as where a check restrained it or the law fails.
 """
 
 import numpy as np
 
 from .output_ramp import EASE, OutputRamp
 
-FADING = 3          # power of the time with which what fades gets less
+FADING = 3          # power of the time that is over, with which friction gets less, and of that which is left
 
 
 class OpenLoopStop:
@@ -28,15 +28,15 @@ class OpenLoopStop:
         self._forces = declaration.by_force
         self._braking, self._limit = bool(self._forces.any()), np.array(declaration.command_limit)[self._forces]
         self._began = self._time = 0
-        self._fading = self._lasting = None         # parts of the commands beside those of the model
+        self._friction = self._errors = self._integrals = None      # parts of the commands beside those of the model
 
     def start(self, command, velocity, target, clock, t, elapsed=0):
         """Begin at `clock` (ns), which is t (s) of the reference; the rest as `OutputRamp.start`."""
         self._ramp.start(command, velocity, target, clock, elapsed)
         self._began, self._time = clock, t
         if self._braking:
-            of_errors, of_integrals = self._given_corrections(command, t)
-            self._fading, self._lasting = self._law.friction(velocity) + of_errors, of_integrals
+            self._friction = self._law.friction(velocity)
+            self._errors, self._integrals = self._given_corrections(command, t)
             # of forces: no oil swings on them
             self._law.reference.stop(t, self._deceleration, halves=False)
 
@@ -44,9 +44,9 @@ class OpenLoopStop:
         """Return the commands (actuators,) at `clock`; raises what the model does."""
         command = self._ramp.at(clock)
         if self._braking:
-            left = 1.0 - min(1e-9 * (clock - self._began) / EASE, 1.0)**FADING
+            over = min(1e-9 * (clock - self._began) / EASE, 1.0)
             braking = self._law.carrying(*self._law.reference.sample(self._seconds(clock)))
-            braking += self._lasting + left * self._fading
+            braking += self._integrals + (1.0 - over**FADING) * self._friction + (1.0 - over)**FADING * self._errors
             command[self._forces] = braking[self._forces]
         return command
 
@@ -57,8 +57,7 @@ class OpenLoopStop:
         asked = np.array([law.carrying(x, xd, xdd + accelerations) - carrying for accelerations in law.corrections])
         missing = np.linalg.norm((law.asked_commands - command)[self._forces] / self._limit)
         most = np.linalg.norm(asked.sum(axis=0)[self._forces] / self._limit)
-        share = 1.0 - missing / most if most > 0.0 else 0.0
-        return share * asked if share > 0.0 else np.zeros_like(asked)       # nothing where it is no number
+        return (1.0 - missing / most) * asked if missing < most else np.zeros_like(asked)   # nothing where one is NaN
 
     def done(self, clock):
         """Return whether the stop has come to its end."""

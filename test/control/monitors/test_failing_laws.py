@@ -180,11 +180,23 @@ def test_a_blind_stop_of_forces_keeps_what_the_law_had_learnt(kind, rate, off):
     assert trial.good, trial.text()
 
 
+def test_a_blind_stop_of_forces_hardly_follows_an_encoder_that_drifts():
+    """What the law asked for its error drives the machine away."""
+    trial = failing(FRICTION, RATE, 'encoder: an encoder drifts', State.DEGRADED)
+    assert trial.good and 'F11' in trial.reason, trial.text()
+
+
 @pytest.mark.parametrize('fault', ['F01: no_states', 'F09: one_position_frozen'], ids=['ramp', 'held'])
 def test_friction_does_not_throw_an_axis_back(fault):
     """What overcame 4 kN of friction must not be gone in one step."""
     trial = of_forces(FRICTION, fault, 500.0)
     assert trial.good, trial.text()
+
+
+def test_forces_that_the_motion_contradicts_leave_what_the_law_had_learnt_F43():
+    """Those of the model, for the position of an encoder that has drifted, would throw the light telescope."""
+    trial = failing('effort', RATE, 'encoder: an encoder drifts, its velocity too', State.DEGRADED)
+    assert trial.good and 'F43' in trial.reason, trial.text()
 
 
 def test_velocities_that_begin_to_lie_throw_no_axis():
