@@ -12,7 +12,7 @@ import numpy as np
 
 from .output_ramp import EASE, OutputRamp
 
-FADING = 3          # power of the time that is over, with which friction gets less, and of that which is left
+FADING = 3          # power of the share of `EASE` that is over, for friction, or left, for errors
 
 
 class OpenLoopStop:
