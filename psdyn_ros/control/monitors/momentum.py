@@ -80,8 +80,8 @@ class MomentumCheck(Check):
     def hold_load(self, command, x, rate):
         """Give, in place of forces that the motion contradicts, those that hold the load at x (dof,).
 
-        rate (dof,) of the reference: what overcame friction until now stays, since seals would throw an axis back, and
-        what integrals of the law have learnt, which carries what the model lacks, or lacks where x is wrong.
+        rate (dof,) of the reference: what overcame friction until now stays, since seals would throw an axis back. So
+        does what integrals of the law have learnt: it carries what the model lacks, also at a position that is wrong.
         """
         if self.required and self._failing:
             holding = self._law.carrying(x, np.zeros_like(x), self._law.corrections[1])
