@@ -180,7 +180,8 @@ class ControlCore:
         self._reference_accepted()
 
     def cancel(self, now: int) -> None:
-        """Come to rest from the reference, and hold."""
+        """Come to rest from the reference, and hold; a trajectory that is being checked will not be followed."""
+        self._validated = None
         if self.selector.mode is UNDER_LAW and self._state in (RUN, DEGRADED):
             self._discard_references()
             self.selector.brake(fault=False)

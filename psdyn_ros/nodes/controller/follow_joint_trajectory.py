@@ -100,6 +100,7 @@ class TrajectoryAction:
         running = self._active
         if running is not None and running.handle is handle:
             running.goal.cancel()
+            self._validation.forget()
             self._core.cancel(time.monotonic_ns())
         return self._action.CancelResponse.ACCEPT
 
@@ -169,5 +170,5 @@ class _Running:
         """The trajectory was checked; error: why it cannot be followed, or None."""
         if error is None:
             self.goal.execute()
-        else:
+        elif self.goal.status is not Status.CANCELING:
             self.goal.abort(error, refusal(error))

@@ -303,7 +303,7 @@ def test_references_that_cannot_be_followed_leave_the_motion_as_it_is(name):
     assert (desired[0] == desired[1]).all()
 
 
-def test_a_candidate_is_void_after_a_stop_another_reference_or_a_reset():
+def test_a_candidate_is_void_after_a_stop_another_reference_a_reset_or_a_cancellation():
     rig = Rig().run()
     old = rig.core.validate_trajectory(waypoints_of(rig))
     old.advance(100.0)
@@ -316,6 +316,11 @@ def test_a_candidate_is_void_after_a_stop_another_reference_or_a_reset():
     rig.until(STANDBY, 400)
     rig.core.enable(rig.now)
     rig.ticks(5)
+    with pytest.raises(TrajectoryError, match='stopped'):
+        rig.core.execute(old, rig.now)
+    old = rig.core.validate_trajectory(waypoints_of(rig))
+    old.advance(100.0)
+    rig.core.cancel(rig.now)
     with pytest.raises(TrajectoryError, match='stopped'):
         rig.core.execute(old, rig.now)
 

@@ -75,8 +75,14 @@ class Core:
 class Checks:
     """Stands for `TrajectoryValidation`; the test says how they end."""
 
+    dropped = False
+
     def begin(self, waypoints, start, told):
         self.waypoints, self.start, self.told = waypoints, start, told
+
+    def forget(self):
+        self.dropped = True
+        self.told(TrajectoryError('the controller stops'))
 
 
 @pytest.fixture
@@ -159,6 +165,15 @@ def test_a_cancellation_stops_the_machine_and_ends_when_it_rests(served):
     cycle(served, 0.6)
     assert not handle.ended
     cycle(served, 1.1, State.HOLD)
+    assert handle.ended == 'canceled'
+
+
+@pytest.mark.parametrize('state', [State.HOLD, State.RUN])
+def test_a_cancellation_while_it_is_checked_is_one_too(served, state):
+    handle = begun(served, passed=False)
+    assert served.callbacks['cancel_callback'](handle) == 'accept' and served.core.cancelled == 1
+    assert served.checks.dropped
+    cycle(served, 1.1, state)
     assert handle.ended == 'canceled'
 
 
