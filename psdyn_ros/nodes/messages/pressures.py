@@ -104,7 +104,10 @@ class PressureInputs:
             except MessageError as error:
                 self._reject(error)
                 return
-            self._values[row, column], self._stamps[row, column] = gauge, stamp_to_ns(msg.header.stamp)
+            stamp = stamp_to_ns(msg.header.stamp)
+            if stamp < self._stamps[row, column]:       # time went back: of what other ports said nothing is of it
+                self._stamps[:], self._taken = 0, 0
+            self._values[row, column], self._stamps[row, column] = gauge, stamp
             # together they are as old as the oldest of them, which is 0 until all have come
             oldest = int(self._stamps.min())
             if oldest > self._taken:

@@ -1,6 +1,7 @@
 """The controller on valves: pressures out of messages, and the node over real DDS with the test as the machine."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
+from builtin_interfaces.msg import Time  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
+from sensor_msgs.msg import FluidPressure  # noqa: E402
+from std_msgs.msg import Float64MultiArray, Header  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
 
@@ -23,10 +26,11 @@ from psdyn_ros.control.laws.valve_computed_torque import ValveControl  # noqa: E
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
+from psdyn_ros.model.units import ATMOSPHERE  # noqa: E402
 from psdyn_ros.nodes.controller.parameters import gains  # noqa: E402
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
-from psdyn_ros.nodes.messages.pressures import TelemetryReader  # noqa: E402
+from psdyn_ros.nodes.messages.pressures import PORTS, PressureInputs, TelemetryReader  # noqa: E402
 
 CRANE, HYDRAULICS = URDF / 'hiab_xs031.urdf', find_config('hiab_xs031_hydraulics.yaml')
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -91,6 +95,22 @@ def set_entry(value):
 def test_bad_telemetry_is_refused_and_the_reason_named(msg, words):
     with pytest.raises(MessageError, match=words):
         TelemetryReader(CYLINDERS).read(msg)
+
+
+def test_pressures_of_ports_go_on_where_time_goes_back():
+    ports, taken = {}, []
+    node = SimpleNamespace(create_subscription=lambda kind, topic, callback, qos: ports.update({topic[-3:]: callback}))
+    PressureInputs(node, ['c'], PORTS, '', take=lambda stamp, values, supply: taken.append((stamp, values.tolist())),
+                   reject=pytest.fail)
+
+    def say(port, seconds, gauge):
+        ports[port](FluidPressure(header=Header(stamp=Time(sec=seconds)), fluid_pressure=ATMOSPHERE + gauge))
+
+    for seconds, gauge in (10, 1e5), (11, 2e5), (1, 3e5), (2, 4e5):
+        say('c/a', seconds, gauge)
+        say('c/b', seconds, 2.0 * gauge)
+    assert [stamp // 10**9 for stamp, _ in taken] == [10, 11, 1, 2]
+    np.testing.assert_allclose([values for _, values in taken], [[[g, 2.0 * g]] for g in (1e5, 2e5, 3e5, 4e5)])
 
 
 def test_gains_are_parameters_of_the_actuators_they_are_for(crane, hydraulics):
