@@ -1,7 +1,7 @@
 """Reads text files of bounded size; .xacro is expanded where xacro is installed."""
 import os
 
-from .errors import XmlError, shorten
+from .errors import ModelError, XmlError, shorten
 
 MAX_BYTES = 8 * 1024 * 1024
 
@@ -12,24 +12,24 @@ def read_text(path, max_bytes=MAX_BYTES):
         path = os.fspath(path)
         size = os.path.getsize(path)
         if size > max_bytes:
-            raise XmlError(f"'{path}' has {size} bytes; at most {max_bytes} are read")
+            raise ModelError(f"'{path}' has {size} bytes; at most {max_bytes} are read")
         if path.endswith('.xacro'):
             return _expand(path)
         with open(path, 'rb') as file:
             # devices and pipes have no size
             content = file.read(max_bytes + 1)
     except OSError as error:
-        raise XmlError(f"cannot read '{shorten(path)}': {error.strerror}") from error
+        raise ModelError(f"cannot read '{shorten(path)}': {error.strerror}") from error
     except (TypeError, ValueError) as error:
-        if isinstance(error, XmlError):
+        if isinstance(error, ModelError):
             raise
-        raise XmlError(f"cannot read '{shorten(str(path))}': {error}") from error
+        raise ModelError(f"cannot read '{shorten(str(path))}': {error}") from error
     if len(content) > max_bytes:
-        raise XmlError(f"'{path}' does not end; at most {max_bytes} bytes are read")
+        raise ModelError(f"'{path}' does not end; at most {max_bytes} bytes are read")
     try:
         return content.decode('utf-8')
     except UnicodeDecodeError as error:
-        raise XmlError(f"'{path}' is not UTF-8 text: {error}") from error
+        raise ModelError(f"'{path}' is not UTF-8 text: {error}") from error
 
 
 def _expand(path):

@@ -101,7 +101,7 @@ def test_loops_file(psdyn, file):
     code, out, _ = psdyn('check', file(xml), '--loops-file', loops)
     assert code == 0 and "Loop 'eye' (line 2 of '" in out
     code, _, errors = psdyn('check', file(xml), '--loops-file', 'missing.yaml')
-    assert code == 2 and "XmlError: cannot read 'missing.yaml'" in errors
+    assert code == 2 and "ModelError: cannot read 'missing.yaml'" in errors
 
 
 def test_warnings_are_printed(psdyn, file):
@@ -137,7 +137,7 @@ def test_limits_that_reach_a_toggle_point(psdyn, file):
 @pytest.mark.parametrize('text, words', [
     ('', 'XmlError: not well-formed XML'),
     ('not xml', 'XmlError: not well-formed XML'),
-    (b'\xff\xfe\x00', 'XmlError: .* is not UTF-8 text'),
+    (b'\xff\xfe\x00', 'ModelError: .* is not UTF-8 text'),
     (one_loop().xml[:400], 'XmlError: not well-formed XML: .*line'),
     ('<!DOCTYPE robot><robot/>', 'XmlError: XML with a DTD or entities is refused'),
     ('<a>' * 100, 'XmlError: line 1: elements nested deeper than 64'),

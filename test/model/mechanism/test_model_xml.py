@@ -67,7 +67,7 @@ def test_files_of_more_than_8_mib_are_refused_unread(tmp_path):
     path = tmp_path / 'large.urdf'
     with open(path, 'wb') as file:
         file.truncate(50 * 2**20)
-    with limited_memory(2**20), pytest.raises(XmlError, match=r'52428800 bytes; at most 8388608'):
+    with limited_memory(2**20), pytest.raises(ModelError, match=r'52428800 bytes; at most 8388608'):
         psdyn_ros.load(path)
 
 
@@ -80,7 +80,7 @@ def test_texts_of_more_than_8_mib_are_refused():
 
 
 def test_a_file_without_a_size_is_read_no_further_than_the_limit():
-    with limited_memory(40 * 2**20), pytest.raises(XmlError, match='at most 8388608'):
+    with limited_memory(40 * 2**20), pytest.raises(ModelError, match='at most 8388608'):
         psdyn_ros.load('/dev/zero')
 
 
@@ -132,7 +132,7 @@ def test_absurd_names_do_not_stall_the_suggestions():
 @pytest.mark.parametrize('encoding', ['utf-16', 'utf-16-le', 'utf-32', 'latin-1'])
 def test_files_in_other_encodings_are_refused(encoding, tmp_path):
     text = f'<?xml version="1.0" encoding="{encoding}"?>\n' + edit(XML, ('one_loop', 'Kran f\u00fcr Holz'))
-    with pytest.raises(XmlError, match='UTF-8|not well-formed'):
+    with pytest.raises(ModelError, match='UTF-8|not well-formed'):
         psdyn_ros.load(written(tmp_path, text.encode(encoding)))
 
 
@@ -150,7 +150,7 @@ def test_utf_8_with_byte_order_mark(tmp_path):
 
 @pytest.mark.parametrize('content', [b'', b'\x00' * 100, b'\x7fELF\x02\x01', bytes(range(256)), b'   \n', b'name: x'])
 def test_files_that_are_no_xml(content, tmp_path):
-    with pytest.raises(XmlError, match='not well-formed XML|UTF-8'):
+    with pytest.raises(ModelError, match='not well-formed XML|UTF-8'):
         psdyn_ros.load(written(tmp_path, content))
 
 
