@@ -181,11 +181,16 @@ class ControlCore:
 
     def cancel(self, now: int) -> None:
         """Come to rest from the reference, and hold; a trajectory that is being checked will not be followed."""
-        self._validated = None
-        if self.selector.mode is UNDER_LAW and self._state in (RUN, DEGRADED):
+        if self.selector.mode is UNDER_LAW and self._state is not STOPPING:
             self._discard_references()
-            self.selector.brake(fault=False)
-            self._end_reference()
+            if self.law.reference.moving(self.inputs.time):
+                self.selector.brake(fault=False)
+                self._end_reference()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the machine holds its position though its reference had not come to its end."""
+        return self._state is HOLD and not self._reference_ended
 
     def _refuse_reference(self, stamp: int | None = None) -> None:
         if not self.states.enabled or self.selector.mode is not UNDER_LAW:

@@ -62,7 +62,8 @@ class TrajectoryAction:
         if running is None:
             return
         goal, core, state = running.goal, self._core, output.state
-        if state in (State.STANDBY, State.STOPPING, State.SAFE) or (state is State.HOLD and core.states.reasons):
+        if state in (State.STANDBY, State.STOPPING, State.SAFE) or (
+                core.interrupted and goal.status is Status.EXECUTING):
             goal.abort('; '.join(core.states.reasons.values()) or f'the controller is in {state.name}')
         elif output.desired is not None:
             self._follow(goal, output)
@@ -82,6 +83,7 @@ class TrajectoryAction:
 
     def _finish(self):
         running, self._active = self._active, None
+        self._validation.forget()
         running.handle.execute(lambda handle: self._result(handle, running.goal))
 
     # what the action server asks
@@ -100,7 +102,6 @@ class TrajectoryAction:
         running = self._active
         if running is not None and running.handle is handle:
             running.goal.cancel()
-            self._validation.forget()
             self._core.cancel(time.monotonic_ns())
         return self._action.CancelResponse.ACCEPT
 

@@ -80,11 +80,21 @@ def test_a_trajectory_can_be_replaced_in_motion_and_cancelled_without_a_jump():
     assert rig.state is RUN
     rig.core.cancel(rig.now)
     rig.ticks(300)
-    assert rig.state is HOLD and np.abs(rig.plant.xd).max() < 1e-4
+    assert rig.state is HOLD and np.abs(rig.plant.xd).max() < 1e-4 and not rig.core.interrupted
     desired = np.array([output.desired for output in rig.outputs[before:]])
     assert np.abs(np.diff(desired[:, 1], axis=0)).max() < 1.1 / RATE       # no more than the deceleration declared
     rig.core.cancel(rig.now)
     assert rig.state is HOLD
+
+
+def test_a_trajectory_cancelled_before_its_first_cycle_moves_nothing():
+    rig = Rig().hold()
+    at = rig.plant.x.copy()
+    rig.follow(TARGET, 1.0)
+    rig.core.cancel(rig.now)
+    rig.ticks(500)
+    assert rig.state is HOLD and not rig.core.interrupted
+    np.testing.assert_allclose(rig.plant.x, at, atol=1e-4)
 
 
 def test_payload_and_base_go_to_the_law_and_what_cannot_be_is_counted():

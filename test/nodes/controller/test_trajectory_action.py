@@ -65,7 +65,7 @@ class Core:
         self.inputs = SimpleNamespace(time=0.0, seconds=lambda stamp: stamp * 1e-9,
                                       state_check=SimpleNamespace(x=np.zeros(2), xd=np.zeros(2)))
         self.law = SimpleNamespace(reference=SimpleNamespace(end=2.0, at_rest=lambda t: t >= 2.0))
-        self.cancelled = 0
+        self.cancelled, self.interrupted = 0, False
 
     def cancel(self, now):
         self.cancelled += 1
@@ -172,9 +172,20 @@ def test_a_cancellation_stops_the_machine_and_ends_when_it_rests(served):
 def test_a_cancellation_while_it_is_checked_is_one_too(served, state):
     handle = begun(served, passed=False)
     assert served.callbacks['cancel_callback'](handle) == 'accept' and served.core.cancelled == 1
-    assert served.checks.dropped
     cycle(served, 1.1, state)
-    assert handle.ended == 'canceled'
+    assert handle.ended == 'canceled' and served.checks.dropped
+
+
+def test_reduced_speed_aborts_no_goal_neither_before_nor_at_its_end(served):
+    served.core.states.reasons = {'state_missed': 'F01: the last state is 6 ms old'}
+    handle = begun(served, passed=False)
+    served.core.interrupted = True      # by what ended the motion before
+    cycle(served, 0.1, State.HOLD)
+    assert not handle.ended and not served.checks.dropped
+    served.core.interrupted = False
+    served.checks.told(None)
+    cycle(served, 2.1, State.HOLD)
+    assert handle.ended == 'succeed'
 
 
 def test_another_goal_takes_its_place(served):
@@ -191,7 +202,7 @@ def test_another_goal_takes_its_place(served):
 ])
 def test_what_stops_the_machine_aborts_the_goal(served, state, reasons):
     handle = begun(served)
-    served.core.states.reasons = reasons
+    served.core.states.reasons, served.core.interrupted = reasons, state is State.HOLD
     cycle(served, 0.5, state)
     assert handle.ended == 'abort'
     assert all(reason in handle.result.error_string for reason in reasons.values())
