@@ -203,6 +203,58 @@ def test_refusals_reach_the_caller(on_efforts):
         follow(assemble(on_efforts), plant, None, 1.0, change=lambda time, measured: None)
 
 
+# what an operator does
+
+
+@pytest.mark.parametrize('level', ['effort', 'valve'])
+def test_a_load_that_is_declared_while_the_machine_stands_by_is_carried_from_the_first_command(
+        on_valves, on_efforts, level):
+    config = on_valves if level == 'valve' else on_efforts
+    load = 'tcp', 400.0, np.zeros(3), np.eye(3)
+    loaded, period = config.machine.with_payload(*load), config.period
+    plant = HydraulicPlant(loaded, config.hydraulics, period=period, ttl=0.02) if level == 'valve' else Plant(
+        loaded, period=period, command_timeout=0.02)
+    loop = ClosedLoop(assemble(config), plant)
+    loop.core.set_payload(*load)
+    record = loop.start().run(0.5).recording()
+    assert loop.core.states.state is State.HOLD and record.speed.max() < 1e-4
+
+
+def test_a_machine_is_held_under_constant_gravity_where_it_was_enabled_last():
+    config = ControllerConfig.from_files(URDF, safety=SAFETY, law='pd_gravity')
+    loop = ClosedLoop(assemble(config), Plant(config.machine, period=config.period, command_timeout=0.02)).start()
+    loop.send(move(config, loop.plant.x, (0.0, 0.05, 0.0, 0.1), 3.0))
+    loop.run(4.0).core.disable(loop.now)
+    loop.run(2.0).core.enable(loop.now)
+    assert loop.core.states.state is State.STANDBY
+    at = loop.plant.x.copy()
+    loop.run(0.5)
+    assert loop.core.states.state is State.HOLD
+    np.testing.assert_allclose(loop.plant.x, at, atol=1e-3)
+
+
+class ClockOff(ClosedLoop):
+    """A loop whose clock of stamps is set by `off` ns."""
+
+    off = 0
+
+    @property
+    def ros_now(self):
+        return super().ros_now + self.off
+
+
+@pytest.mark.parametrize('step', [-4.5e-3, 2e-3, 4.5e-3])
+def test_a_small_step_of_the_clock_does_not_stop_a_fast_axis(on_valves, step):
+    plant = HydraulicPlant(on_valves.machine, on_valves.hydraulics, period=on_valves.period)
+    loop = ClockOff(assemble(on_valves), plant).start()
+    loop.send(move(on_valves, plant.x, (0.7, 0.0, 0.0, 0.0), 2.5))
+    loop.run(1.25)
+    assert plant.xd[0] > 0.5
+    loop.off = round(step * 1e9)
+    assert loop.run(2.0).core.states.state is State.HOLD
+    assert loop.recording().reasons == ()
+
+
 # the page
 
 

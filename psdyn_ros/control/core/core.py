@@ -13,6 +13,7 @@ count simulated time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,6 +105,7 @@ class ControlCore:
         return self.refused
 
     def _take_state(self, measured: MeasuredState, ros_now: int) -> None:
+        self._believe()
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
         if not self.refused:
             command = self._check_inputs.command if self.selector.mode is UNDER_LAW else None
@@ -138,6 +140,11 @@ class ControlCore:
     def take_imu(self, link: str, turning: npt.ArrayLike, force: npt.ArrayLike) -> None:
         """As `LoadModel.take_imu`; what is refused is counted, and raised."""
         self._pass_on(self.law.load.take_imu, link, turning, force)
+
+    def _believe(self) -> None:
+        """Take a load in at once where no command of the law would step by it."""
+        if self.law.load.changing and self.selector.mode is AT_SAFE:
+            self.law.load.advance(math.inf)
 
     def _pass_on(self, take: Callable[..., Any], *values: Any) -> None:
         try:
@@ -239,6 +246,7 @@ class ControlCore:
         """Hold the machine under the law where it is; SafetyError with every reason against it."""
         if self.states.enabled:
             return
+        self._believe()
         clock = self.inputs.at(now)
         self._refuse('enabling', [*self._moving(), *displacement_blockers(self.inputs),
                                   *force_blockers(self.checks[ForceCheck], self.inputs),

@@ -215,7 +215,8 @@ class ComputedTorque(ForceLaw):
 
 
 class PdGravity(ForceLaw):
-    """PD feedback scaled by the diagonal of the mass matrix, plus gravity, both frozen at the first position."""
+    """PD feedback scaled by the diagonal of the mass matrix at the first position, plus gravity where it last began to
+    hold."""
 
     def __init__(self, manipulator, stiffness, damping, integral=None, **options):
         super().__init__(manipulator, stiffness, damping, integral, **options)
@@ -223,10 +224,10 @@ class PdGravity(ForceLaw):
             raise ModelError("space 'joint': PD with constant gravity has its gains on the coordinates; expected "
                              "'actuator', or the law computed_torque")
 
-    def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
-        """As `ForceLaw.update`; the first position is where gravity and inertia are taken."""
+    def hold(self, x):
+        """As `ControlLaw.hold`; gravity stays that of this position, and inertia that of the first one."""
+        super().hold(x)
+        self._law.start[0] = x
         if not self._law.constant[0]:
-            x, xd = states(self.manipulator, x=x, xd=xd)
-            self._law.start[0], self._law.mass[:] = x, np.diag(self.manipulator.mass_matrix(x))
+            self._law.mass[:] = np.diag(self.manipulator.mass_matrix(x))
             self._law.constant[0] = 1
-        return super().update(t, x, xd, pressures, age, supply_pressure)

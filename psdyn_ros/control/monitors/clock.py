@@ -20,11 +20,11 @@ from .check import (
     warning,
 )
 
-STEP = 5_000_000        # ns from one reading to the next that are no drift: stamps have to be shifted
 JUMP = 50_000_000       # ns that are reported
 PAUSE = 200_000_000     # ns of steady time in which simulated time stands still, where nothing else is declared
 READINGS = 10           # of two clocks, until one is good enough
 MOMENT = 1_000_000      # ns that it may take
+STEP = MOMENT           # ns from one reading to the next that are no drift: stamps have to be shifted
 IN_A_ROW = 3            # slots without a cycle
 SHARE = 0.01            # of the slots of a second
 UNSTAMPED, OLD, FUTURE, ORDER = 'unstamped', 'old', 'future', 'order'
