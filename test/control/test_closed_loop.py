@@ -10,6 +10,7 @@ import psdyn_ros.control
 from psdyn_ros.control import (
     ClosedLoop,
     ControllerConfig,
+    MeasuredState,
     PointStream,
     SafetyError,
     State,
@@ -201,6 +202,27 @@ def test_refusals_reach_the_caller(on_efforts):
         follow(assemble(on_efforts), plant, beyond, 1.0)
     with pytest.raises(SafetyError, match='F18'):
         follow(assemble(on_efforts), plant, None, 1.0, change=lambda time, measured: None)
+
+
+@pytest.mark.parametrize('spoil', [lambda p: p[:2], lambda p: np.vstack([p, p]), np.ravel, lambda p: None])
+def test_pressures_of_another_shape_are_refused_with_that_expected(on_valves, spoil):
+    plant = HydraulicPlant(on_valves.machine, on_valves.hydraulics, period=on_valves.period)
+    loop = ClosedLoop(assemble(on_valves), plant).start()
+    loop.slot += 1
+    now = loop.ros_now, loop.ros_now, loop.now
+    assert 'expected (3, 2)' in loop.core.take_pressures(*now, spoil(plant.measure()[2]))
+    assert loop.core.take_pressures(*now, plant.measure()[2].tolist()) == ''
+
+
+@pytest.mark.parametrize('spoil, why', [
+    (list, ''), (np.float32, ''), (lambda x: x[:2], r'expected \(4,\)'), (lambda x: None, r'expected \(4,\)')])
+def test_states_of_another_type_are_read_and_of_another_shape_refused(on_efforts, spoil, why):
+    plant = Plant(on_efforts.machine, period=on_efforts.period)
+    loop = ClosedLoop(assemble(on_efforts), plant).start()
+    loop.slot += 1
+    output = loop.core.step(loop.now, loop.ros_now, MeasuredState(loop.ros_now, spoil(plant.x), spoil(plant.xd)))
+    assert output.state is State.HOLD and re.search(why, loop.core.refused)
+    assert bool(why) == bool(loop.core.refused)
 
 
 # what an operator does

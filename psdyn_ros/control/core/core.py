@@ -106,10 +106,12 @@ class ControlCore:
 
     def _take_state(self, measured: MeasuredState, ros_now: int) -> None:
         self._believe()
+        x, xd = (np.ascontiguousarray(one, dtype=float) for one in (measured.x, measured.xd))
+        measured = measured._replace(x=x, xd=xd)
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
         if not self.refused:
             command = self._check_inputs.command if self.selector.mode is UNDER_LAW else None
-            self.law.observe(self.inputs.time, measured.x, measured.xd, measured.passive, command)
+            self.law.observe(self.inputs.time, x, xd, measured.passive, command)
 
     def split(self, x: Any, xd: Any) -> tuple[Any, Any, Any]:
         """Return (x, xd, passive) for a `MeasuredState`, of x, xd of all coordinates of the machine."""
@@ -123,6 +125,7 @@ class ControlCore:
     def take_pressures(self, stamp: int, ros_now: int, now: int, values: npt.ArrayLike,
                        supply: float | None = None) -> str:
         """Take pressures (cylinders, 2) and that of the supply [Pa gauge]; return '' or why they are not used."""
+        values = np.ascontiguousarray(values, dtype=float)
         return self.inputs.take_pressures(stamp, ros_now, now, values, supply, self.selector.mode is AT_SAFE)
 
     def take_emergency_stop(self, pressed: bool, now: int) -> None:

@@ -33,7 +33,7 @@ class PressureCheck(Check):
     rows = (
         Row('F01', 'pressures_silent', STOP_OPEN_LOOP, 'no pressures for the timeout, where the law needs them',
             RAMPED, 1, 0.020, 'stopping'),
-        warning('F05', 'pressures_not_finite', 'NaN or infinity in pressures', REJECTED),
+        warning('F05', 'pressures_not_finite', 'NaN or infinity in pressures, or another number of them', REJECTED),
         Row('F37', 'pressure_impossible', STOP_OPEN_LOOP, 'pressures beyond vacuum, relief and supply, that change '
             'faster than oil flows, or jump to and fro, three in a row', RAMPED, 4, event=True),
         Row('F37', 'pressure_frozen', STOP_OPEN_LOOP, 'a pressure that is bit-identical while the other one of its '
@@ -87,6 +87,9 @@ class PressureCheck(Check):
         """Return the `Finding` of values that cannot be, None where they can; those are kept."""
         verdict, i = kernels.POSSIBLE, -1
         if self.required:
+            expected = len(self._sensors) // 2, 2
+            if values.shape != expected:
+                return Finding('pressures_not_finite', f'pressures {values.shape}: expected {expected}')
             before = 0 if trusting and self.impossible >= IN_A_ROW else self.input.stamp
             supply = self._setting if supply is None else float(supply)
             verdict, i = kernels.judge_pressures(self._sensors, values, supply, stamp, before, self._freeze)
