@@ -19,6 +19,7 @@ from psdyn_ros.control import (
     assemble,
     follow,
 )
+from psdyn_ros.control.safety.proposal import proposed_safety
 from psdyn_ros.model.errors import ModelError, UnknownNameError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
@@ -253,6 +254,41 @@ def test_a_machine_is_held_under_constant_gravity_where_it_was_enabled_last():
     loop.run(0.5)
     assert loop.core.states.state is State.HOLD
     np.testing.assert_allclose(loop.plant.x, at, atol=1e-3)
+
+
+def test_a_fast_move_to_just_before_an_end_stop_ends_in_its_goal(on_valves):
+    plant = HydraulicPlant(on_valves.machine, on_valves.hydraulics, period=on_valves.period)
+    loop = ClosedLoop(assemble(on_valves), plant).start()
+    goal = on_valves.machine.initial_position.copy()
+    goal[1] = on_valves.machine.coordinate_limits.upper[1] - 0.005
+    loop.send(move(on_valves, plant.x, goal - plant.x, 2.28))       # the valve saturates
+    assert loop.run(6.0).core.states.state is State.HOLD
+    np.testing.assert_allclose(plant.x, goal, atol=2e-4)
+
+
+def link(number, length, mass, begins):
+    return f'''
+  <link name="link_{number}"><inertial><origin xyz="{length / 2} 0 0"/><mass value="{mass}"/>
+    <inertia ixx="{0.01 * mass}" iyy="{mass * length ** 2 / 11}" izz="{mass * length ** 2 / 11}"
+             ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="joint_{number}" type="revolute"><parent link="link_{number - 1}"/><child link="link_{number}"/>
+    <origin xyz="{begins} 0 0"/><axis xyz="0 1 0"/>'''
+
+
+@pytest.mark.parametrize('most', [104.0, 107.0, 108.0, 109.0])
+def test_an_effort_at_its_limit_does_not_let_a_stop_throw_the_other_axis(most):
+    """The elbow needs 98 N m to hold its link, and more to follow the motion that is asked for."""
+    interfaces = ''.join(f'<joint name="joint_{k}"><command_interface name="effort"/></joint>' for k in (1, 2))
+    urdf = (f'<robot name="arm"><link name="link_0"/>{link(1, 0.8, 40, 0.3)}'
+            '<limit lower="-2" upper="2" velocity="1" effort="1500"/></joint>'
+            f'{link(2, 0.8, 25, 0.8)}<limit lower="-2.5" upper="2.5" velocity="1.5" effort="{most}"/></joint>'
+            f'<ros2_control name="arm" type="system">{interfaces}</ros2_control></robot>')
+    machine = psdyn_ros.load(urdf)
+    config = ControllerConfig.from_files(urdf, safety=proposed_safety(machine))
+    loop = ClosedLoop(assemble(config), Plant(machine, period=config.period, command_timeout=0.02)).start()
+    loop.send(Waypoints(machine.coordinates, [1.6], [loop.plant.x - (0.5, 0.8)], np.zeros((1, 2))))
+    record = loop.run(4.0).recording()
+    assert record.speed.max(axis=0).max() < 1.5 and record.speed[:, 0].max() < 1.0
 
 
 class ClockOff(ClosedLoop):

@@ -93,25 +93,24 @@ class EndStopCheck(Check):
 
         gate: the `OutputGate` that the commands pass. Outward goes what the share of the margin that is left allows,
         and nothing where the declared deceleration can no longer stop the actuator before its limit. The integrals of
-        actuators that are there, or whose last command was beyond its limit, are held.
+        actuators that are clamped there, or whose last command was beyond its limit, are held.
         """
         if self._clamps is None:
             self._clamps, self._clamped = gate.range_clamps, gate.clamped
         position = self._motion.positions(x)
         if self._motion.columns is not None:
             near = ((position < self._lower + self._margin) | (position > self._upper - self._margin)).any()
-        self._softened = False
+        self._softened, asked = False, command.copy()
         if near:
             rate = self._motion.rates(x, xd)
             room = np.maximum(np.where(rate > 0.0, self._upper - position, position - self._lower), 0.0)
             most = np.where(rate * rate > 2.0 * self._deceleration * room, 0.0, self._most)
             self._softened = bool(kernels.clamp_outward(
                 command, position, self._lower, self._upper, self._margin, self._law.holding(x), most, self._within))
-            near = bool(self._within.any())
-        if near or gate.clamped != self._clamped:
+        if self._softened or gate.clamped != self._clamped:
             clamps = gate.range_clamps
             frozen = np.array([count > last for count, last in zip(clamps, self._clamps)])
-            self._law.freeze(frozen | (self._within > 0) if near else frozen)
+            self._law.freeze(frozen | (command != asked))
             self._clamps, self._clamped, self._frozen = clamps, gate.clamped, True
         elif self._frozen:
             self._law.freeze(False)

@@ -45,10 +45,24 @@ class OpenLoopStop:
         command = self._ramp.at(clock)
         if self._braking:
             over = min(1e-9 * (clock - self._began) / EASE, 1.0)
-            braking = self._law.carrying(*self._law.reference.sample(self._seconds(clock)))
+            x, xd, xdd = self._law.reference.sample(self._seconds(clock))
+            braking = self._law.carrying(x, xd, xdd)
             braking += self._integrals + (1.0 - over**FADING) * self._friction + (1.0 - over)**FADING * self._errors
             command[self._forces] = braking[self._forces]
+            if (np.abs(braking[self._forces]) > self._limit).any():
+                steady = self._law.carrying(x, xd, 0.0 * xdd)[self._forces]
+                command[self._forces] = self._possible(steady, braking[self._forces])
         return command
+
+    def _possible(self, steady, asked):
+        """Return commands within their limits, what is beyond the steady ones all reduced alike.
+
+        An axis at its limit does not brake as it should, and what the others give for that would throw them.
+        """
+        more = asked - steady
+        room = np.maximum(self._limit - np.sign(more) * steady, 0.0)
+        share = np.divide(room, np.abs(more), out=np.ones_like(more), where=np.abs(more) > room).min()
+        return np.clip(steady + share * more, -self._limit, self._limit)
 
     def _given_corrections(self, command, t):
         """Return what the last command (actuators,) gave of what the law asked for errors, and for their integrals."""
