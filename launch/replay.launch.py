@@ -26,18 +26,23 @@ ARGUMENTS = (
     ('hydraulics', '', 'YAML file of cylinders, valves and supply; empty: none, or at level:=valve '
      'config/<machine>_hydraulics.yaml'),
     ('config', '', 'YAML file of tolerances, as of `psdyn validate --config`; empty: defaults'),
-    ('joint_states', '/joint_states', 'topic of the bag with measured joints'),
+    ('joint_states', 'joint_states', 'topic of the bag with measured joints, in the namespace'),
     ('pressure_source', '', 'telemetry: an array of all cylinders; ports: a FluidPressure a port; empty: telemetry',
      ('', 'telemetry', 'ports')),
     ('pressures', '', 'topic of the bag with pressures, or what comes before /CYLINDER/a; empty: as of the simulator'),
-    ('topics', '^(/joint_states|/tf_static|/simulator/hydraulic_telemetry|/simulator/pressure/.*)$',
-     'regular expression of the topics that are played'),
+    ('topics', '', 'regular expression of the topics that are played; empty: /tf_static, and of the namespace '
+     'joint_states and the pressures of the simulator'),
     ('rate', '1.0', 'times as fast as it was recorded'),
     ('delay', '1.0', 's, above 0, from the validator being ready to the beginning of the bag: topics find each other'),
     ('loop', 'false', 'play it again and again', FLAG),
     ('use_sim_time', '', 'the nodes live in the time of the bag; empty: true', ('', *FLAG)),
     *RVIZ, *COMMON,
 )
+
+
+def measured_topics(namespace):
+    own = f'/{namespace.strip("/")}'.rstrip('/')
+    return f'^({own}/joint_states|/tf_static|{own}/simulator/hydraulic_telemetry|{own}/simulator/pressure/.*)$'
 
 
 def start(given):
@@ -48,7 +53,8 @@ def start(given):
         remappings=[measured], defaults={'hydraulics': hydraulics, **LIVE})
     play = ExecuteProcess(
         cmd=['ros2', 'bag', 'play', given['bag'], '--clock', CLOCK_RATE, '--rate', given['rate'],
-             '--delay', given['delay'], '--regex', given['topics'], '--disable-keyboard-controls',
+             '--delay', given['delay'], '--regex', given['topics'] or measured_topics(given['namespace']),
+             '--disable-keyboard-controls',
              *['--loop'] * given.flag('loop')],
         output='screen', on_exit=end_launch, additional_env=given.environment)
     waiting = [play]

@@ -123,7 +123,7 @@ class HydraulicPlant:
         """Go on with the mechanism of this manipulator, its masses and inertias multiplied by a factor."""
         self._mechanism = _scaled(frictionless(manipulator, self.hydraulics), inertia)
         self._integrators: dict[int, HydraulicIntegrator] = {}
-        self._set_environment()
+        self.set_environment(self._base, self._wrenches)
 
     def _integrator(self, periods: int = 1) -> HydraulicIntegrator:
         """The solver for so many periods in one call."""
@@ -150,7 +150,7 @@ class HydraulicPlant:
             self.axes[field] = self.declared_axes[field]
         self.cylinder_records['command'] = 0.0
         self.safe[:] = True
-        self._set_environment()
+        self.set_environment(self._base, self._wrenches)
         try:
             self.fluid[:], self.bristles[:], _ = equilibrium_state(
                 self._mechanism, self.hydraulics, self.axes, self.cylinder_records, self._declared_supply, self.x,
@@ -183,11 +183,8 @@ class HydraulicPlant:
 
     def set_environment(self, base: BaseMotion | None = None, wrenches: Wrenches | None = None) -> None:
         """The motion of the base (`BaseMotion`) and wrenches {link: (force, moment)} on links, until changed."""
+        self._env = self.manipulator.environment(self.x, base=base, wrenches=wrenches)      # raises for odd ones
         self._base, self._wrenches = base, wrenches
-        self._set_environment()
-
-    def _set_environment(self) -> None:
-        self._env = self.manipulator.environment(self.x, base=self._base, wrenches=self._wrenches)
         for integrator in self._integrators.values():
             integrator.set_environment(self._env)
 
@@ -315,7 +312,7 @@ class HydraulicPlant:
         self._measured.update(now)
         self._drive()
         if self._wrenches:
-            self._set_environment()     # where a wrench acts moves with the machine
+            self.set_environment(self._base, self._wrenches)     # where a wrench acts moves with the machine
         before = [array.copy() for array in self._states()]
         try:
             status = self._integrator(periods).step(self.x, self.xd, self.fluid, self.bristles, self.supply_pressure,

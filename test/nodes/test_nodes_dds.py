@@ -1,6 +1,7 @@
 """Simulator and controller as real processes over real DDS: what they do, and what they do not let happen to them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -222,6 +223,7 @@ def plant_is(graph, level, summary):
 
 def test_the_plant_is_held_until_commands_come(simulated, crane):
     simulated.until(plant_is(simulated, WARN, 'held'))
+    simulated.until(lambda: re.search(r'\[WARN\].*the plant: held', simulated.said('simulator')))
     msg = simulated.states[-1]
     assert tuple(msg.name) == crane.joints and len(msg.velocity) == len(msg.effort) == 8
     names, position, _, _ = crane.joint_state(crane.initial_position)

@@ -8,8 +8,11 @@ from support.machines import URDF
 import psdyn_ros
 from psdyn_ros.api.environment import BaseMotion
 from psdyn_ros.api.orientation import quaternion
+from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.base_motion import BaseTracker
 from psdyn_ros.simulation.external_forces import ExternalForces
+from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import FAULT, HELD, RUNNING, Plant
 
 PERIOD = 0.002
@@ -120,8 +123,11 @@ def test_what_cannot_be_moved_is_refused():
     plant = Plant(crane, period=PERIOD, external_forces=forces)
     with pytest.raises(psdyn_ros.StateError, match='base at rest'):
         plant.set_environment(BaseMotion())
-    with pytest.raises(psdyn_ros.UnknownNameError, match='grapple'):
-        plant.set_environment(wrenches={'grapple': (np.zeros(3), np.zeros(3))})
+    oil = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
+    for one in (plant, HydraulicPlant(crane, oil, period=PERIOD)):
+        with pytest.raises(psdyn_ros.UnknownNameError, match='grapple'):
+            one.set_environment(wrenches={'grapple': (np.zeros(3), np.zeros(3))})
+        one.step(None, PERIOD)
     with pytest.raises(psdyn_ros.ShapeError, match=r'\(2, 6\)'):
         crane.integrator(1e-3).set_environment(np.zeros((3, 6)))
 

@@ -86,7 +86,7 @@ class PlantReport:
         level, summary = self._state(paused)
         if summary != self._said:
             self._said = summary
-            self._log(level, f'the plant: {summary}')
+            self._log('warning' if level == 'warn' else level, f'the plant: {summary}')
         self._publish(diagnostics_msg(self._clock.wall(), f'{self._node.get_name()}: plant', level, summary,
                                       self._values()))
         self._worst_step = 0

@@ -60,7 +60,7 @@ def test_all_names_are_of_the_namespace(launch, name):
         if name != 'ros2_control':      # whose topics are those of the blocks of the URDF
             assert node['namespace'] == 'left'
         absolute = {target for _, target in node['remappings'] if target.startswith('/')}
-        assert absolute <= ({'/joint_states'} if name == 'replay' else set())      # of a bag
+        assert not absolute
 
 
 @pytest.mark.parametrize('name', FILES)

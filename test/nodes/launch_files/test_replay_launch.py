@@ -48,13 +48,14 @@ def test_one_player_plays_the_bag_with_its_clock(launch):
     assert command(launch('replay', bag=BAG, loop='true'))[-1] == '--loop'
 
 
-def test_what_was_measured_is_played_and_no_command(launch):
-    words = command(launch('replay', bag=BAG))
-    played = re.compile(words[words.index('--regex') + 1])
-    for topic in (STATES, TELEMETRY, '/simulator/pressure/lift_cylinder/a'):
+@pytest.mark.parametrize('namespace', ['', 'crane', '/fleet/crane/'])
+def test_what_was_measured_is_played_and_no_command(launch, namespace):
+    words = command(launch('replay', bag=BAG, namespace=namespace))
+    played, own = re.compile(words[words.index('--regex') + 1]), f'/{namespace.strip("/")}'.rstrip('/')
+    for topic in (own + STATES, own + TELEMETRY, f'{own}/simulator/pressure/lift_cylinder/a', '/tf_static'):
         assert played.search(topic) and played.fullmatch(topic)
-    for topic in (COMMANDED, '/controller/joint_commands', '/clock', '/diagnostics', '/crane/joint_states'):
-        assert not played.search(topic)
+    for topic in (COMMANDED, '/controller/joint_commands', '/clock', '/diagnostics', '/other/joint_states'):
+        assert not played.search(own + topic) and not played.search(topic)
     assert COMMANDS.search(COMMANDED)
 
 
