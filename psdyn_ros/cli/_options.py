@@ -20,12 +20,13 @@ docs/reference/parameters.md has every entry; `eval "$(register-python-argcomple
 """
 
 
-def at_least(least):
+def at_least(least, most=math.inf):
     """Return what reads an integer of this size for argparse."""
     def integer(text):
         value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f'{value}: expected {least} or more')
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f'{value}: expected {least} ' + ('or more' if most == math.inf else
+                                                                              f'to {most}'))
         return value
     return integer
 

@@ -35,7 +35,8 @@ def add_arguments(parser):
                         help='with --live: for robot_description, where no machine is given (10)')
     parser.add_argument('--host', default='127.0.0.1', metavar='ADDRESS',
                         help='to listen on (127.0.0.1: this computer only; 0.0.0.0: everybody in the network)')
-    parser.add_argument('--port', type=at_least(0), default=8008, metavar='N', help='first port to try (8008; 0: any)')
+    parser.add_argument('--port', type=at_least(0, 65535), default=8008, metavar='N',
+                        help='first port to try (8008; 0: any)')
     parser.add_argument('--no-browser', action='store_true', help='do not open a browser')
 
 

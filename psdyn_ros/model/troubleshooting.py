@@ -148,7 +148,7 @@ ERRORS = {
     'ClusterLost': 'Start the Dask cluster again, or use `--workers`.',
     'OperatorError': 'Start the nodes; check `ROS_DOMAIN_ID`, `--namespace` and `--controller`.',
     'RefusedError': 'Remove each reason that the message names.',
-    'DemoError': 'Read the logs in the folder of the output.',
+    'DemoError': 'Correct what the message names; of nodes that ran, logs are in the folder of the output.',
     'StoppedError': 'Read the fault id in the message above.',
     'ServerError': 'Choose another `--port`.',
     'LatencyError': 'Close other programs, and try again.',

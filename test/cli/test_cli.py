@@ -104,6 +104,11 @@ def test_loops_file(psdyn, file):
     assert code == 2 and "ModelError: cannot read 'missing.yaml'" in errors
 
 
+def test_a_port_that_no_computer_has_is_refused(psdyn):
+    code, _, errors = psdyn('view', 'hiab_xs031', '--port', '70000')
+    assert code == 2 and '70000: expected 0 to 65535' in errors
+
+
 def test_warnings_are_printed(psdyn, file):
     xml = edit(one_loop(gap=5e-5, rod_sign=-1).xml, ('ixx="0.02" iyy="0.3" izz="0.3"', 'ixx="1" iyy="1" izz="1"'))
     code, out, _ = psdyn('check', file(xml))

@@ -27,7 +27,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from ...api.hydraulics.statics import holding_efforts
-from ...model.errors import PsdynError
+from ...model.errors import ModelError, PsdynError
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.units import SECOND
 from ...simulation.rig import HORIZON, CylinderRig
@@ -67,6 +67,8 @@ class Rig:
         self._node = node
         p = parameters.declare(node, PARAMETERS)
         machine = load_machine(node, p)
+        if not p.hydraulics:
+            raise ModelError("parameter 'hydraulics' is empty: expected the YAML file that has the cylinder")
         hydraulics = read_hydraulics(p.hydraulics, machine.actuators)
         rigs = [CylinderRig(machine, hydraulics, p.cylinder, period=1.0 / p.rate, substeps=p.substeps,
                             bandwidth=p.bandwidth) for _ in range(2)]

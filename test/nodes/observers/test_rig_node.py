@@ -217,6 +217,7 @@ def test_pressures_are_measured_instead(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize('case', thorough([
+    ((*MACHINE[:2], '-p', 'cylinder:=lift_cylinder'), "parameter 'hydraulics' is empty"),
     ((*MACHINE, '-p', 'cylinder:=lift'), "'lift': no such cylinder; there are: lift_cylinder"),
     ((*MACHINE, '-p', 'cylinder:=telescope', '-p', 'bandwidth:=900.0'), 'at most 250 rad/s'),
     ((*MACHINE, '-p', 'cylinder:=telescope', '-p', 'measures:=forces'), "did you mean 'force'"),
