@@ -291,6 +291,18 @@ def test_an_effort_at_its_limit_does_not_let_a_stop_throw_the_other_axis(most):
     assert record.speed.max(axis=0).max() < 1.5 and record.speed[:, 0].max() < 1.0
 
 
+def test_a_trajectory_to_where_an_actuator_cannot_hold_the_machine_is_refused(on_efforts):
+    machine, load, way = on_efforts.machine, ('tcp', 400.0, np.zeros(3), np.eye(3)), np.zeros(4)
+    way[2] = machine.coordinate_limits.upper[2] - machine.initial_position[2]
+    empty, loaded = (ClosedLoop(assemble(on_efforts), Plant(one, period=on_efforts.period))
+                     for one in (machine, machine.with_payload(*load)))
+    loaded.core.set_payload(*load)
+    empty.start().send(move(on_efforts, machine.initial_position, 0.8 * way))
+    for loop, share, what in (empty, 1.0, 'tilt_cylinder would need 1.05'), (loaded.start(), 0.8, 'lift_cylinder'):
+        with pytest.raises(TrajectoryError, match=f'to where {what}.* of its largest command to hold'):
+            loop.send(move(on_efforts, machine.initial_position, share * way))
+
+
 class ClockOff(ClosedLoop):
     """A loop whose clock of stamps is set by `off` ns."""
 

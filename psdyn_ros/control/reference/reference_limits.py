@@ -1,6 +1,7 @@
 """What a reference may do, and the check of its samples against that."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class ReferenceLimits:
     half_swing          s of half a period of the machine on its oil, that the halves of a stop are apart; 0: none
     swing_way           m or rad that a stop may go farther for that
     stream_lag          s at the rated speed by which a reference that is slowed down may be behind streamed points
+    holding             function of x (dof,) that returns the actuator at force level that needs most of its largest
+                        command to hold the machine there, and what share of it; None: that is not looked at
     """
 
     acceleration: object = np.inf
@@ -53,6 +56,7 @@ class ReferenceLimits:
     speed_change_time: float = 0.0
     half_swing: float = 0.0
     swing_way: object = SWING_WAY
+    holding: object = None
 
     @classmethod
     def declared(cls, safety, stream_delay=0.0, law=None):
@@ -60,13 +64,22 @@ class ReferenceLimits:
 
         What a reference is behind its points is made up for at half speed within the time of a stop.
         """
-        swing = ()
+        swing, holding = (), None
         if law:
             on_oil = [interface in (VALVE, VELOCITY) for interface in law.interfaces]
             swing = (law.speed_change_time, 0.5 * law.swing_period, np.where(on_oil, SWING_WAY, SWING_WAY_BY_FORCE))
+            # loops that are closed by iteration, and what hangs, begin at their last pose, which is that of the machine
+            if safety.by_force.any() and law.load.passive is None and not law.manipulator.machine.iterates:
+                holding = partial(_holding, law, np.flatnonzero(safety.by_force), safety.command_limit)
         return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
                    safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
-                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation, *swing)
+                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation, *swing, holding=holding)
+
+
+def _holding(law, rows, limit, x):
+    """As `ReferenceLimits.holding`, of these rows of the actuators and limits (actuators,) of commands."""
+    shares = np.abs(law.holding(x))[rows] / np.asarray(limit)[rows]
+    return law.manipulator.actuators[rows[shares.argmax()]], float(shares.max())
 
 
 class ReferenceChecks:
@@ -164,6 +177,18 @@ class ReferenceChecks:
         limit = (None, self.speed, self.acceleration, self.jerk)[kind][i]
         verb = ('moves', 'accelerates', 'jerks')[kind - 1]
         return row, f'{verb} {name} at {value:.3g} {RATED[kind - 1]}, limit {limit:.3g}'
+
+    def overload(self, x, start):
+        """What the motion asks too much of at x (dof,), as the end of a sentence, beyond what `start` (dof,) does.
+
+        None: nothing.
+        """
+        if self.limits.holding is None:
+            return None
+        name, share = self.limits.holding(x)
+        if share <= SPEED_MARGIN or share <= self.limits.holding(start)[1]:
+            return None
+        return f'comes to where {name} would need {share:.3g} of its largest command to hold the machine'
 
     def _near(self, x, start):
         measures, names = ([value] for value in self._gauge(x[0])) if len(x) == 1 else self._gauge.rows(x)

@@ -157,6 +157,9 @@ class ValidatedTrajectory:
             found = checks.fault(x, states, start, jerk)
             if found is not None:
                 raise self._refusal(int(segment[found[0]]), found[1])
+            overload = checks.overload(x[-1], start[:x.shape[1]])
+            if overload is not None:
+                raise self._refusal(int(segment[-1]), overload)
             last = states[:, -1]
             self.speed_rate = min(self.speed_rate, checks.speed_rate(states))
             yield
