@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from conftest import thorough
 from support.machines import URDF
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
@@ -18,8 +17,9 @@ WAY = np.array((0.05, 0.02, -0.02, 0.05))
 LAST_STATE = 0.18       # s without a state before a stop, the widest that may be declared
 
 
-@pytest.mark.parametrize('trigger, rate', thorough(
-    [(trigger, rate) for rate in (50.0, 20.0, 100.0, 200.0) for trigger in ('timer', 'state')], 1, several=True))
+@pytest.mark.long
+@pytest.mark.parametrize('trigger, rate', [
+    (trigger, rate) for rate in (50.0, 20.0, 100.0, 200.0) for trigger in ('timer', 'state')])
 def test_trajectory_is_taken_and_followed_to_its_end(crane, tmp_path, trigger, rate):
     def at_rate(declared):
         declared['timeouts']['degraded_misses'] = min(20, int(LAST_STATE * rate) - 1)

@@ -94,6 +94,7 @@ def test_a_controller_in_lock_step_is_enabled_and_moves_the_machine(psdyn, nodes
     assert (code, errors) == (0, ''), errors
 
 
+@pytest.mark.long
 def test_what_the_controller_refuses_is_a_sentence_and_exit_code_one(psdyn):
     assert psdyn('enable')[0] == 0
     code, _, errors = psdyn('move', 'telescope=9')
