@@ -360,7 +360,8 @@ class ControlCore:
                 selector.end_deviation()
         elif state is HOLD and before in (RUN, DEGRADED) and not self._reference_ended:
             self._discard_references()
-            selector.brake(fault=True)
+            # where only the stream has ended, nothing is wrong with what it was heading for
+            selector.brake(fault=self.states.reasons.keys() != {'stream_silent'})
 
     def _log_change(self, before: Any, state: Any) -> None:
         reasons = '; '.join(self.states.reasons.values())

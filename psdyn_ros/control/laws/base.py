@@ -23,6 +23,7 @@ from .passive_states import ESTIMATED, RESTING, Suspension
 from .payload_model import LoadModel, drives_coordinates
 
 SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
+BASE_RESTS = 2.0        # s that the base has to rest until a swing is damped: one that rocks rests for a moment, too
 
 
 class ControlLaw:
@@ -82,7 +83,7 @@ class ControlLaw:
             if passive_states != RESTING:
                 self.reference.damping = SwingDamping(self.load.passive.swing_terms, manipulator.dof,
                                                       len(self.load.passive.joints))
-        self.desired = None
+        self.desired, self._turned = None, -np.inf      # s at which the base turned last
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self.force_residuals = np.zeros(len(manipulator.actuators))
         self.feedforward_scale = self.speed_scaling = 1.0
@@ -157,6 +158,10 @@ class ControlLaw:
             problem = f'{", ".join(known.silent(t))} not measured'
         if not problem and self.reference.shaped:
             problem = 'a shaped trajectory'
+        if self.load.base_turns:
+            self._turned = t
+        if not problem and t - self._turned < BASE_RESTS:
+            problem = 'the base turns'
         damping.advance(t, *known.observed, self.desired - damping.motion, problem)
 
     def applied_efforts(self, command, x, xd):

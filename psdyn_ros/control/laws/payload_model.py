@@ -19,6 +19,7 @@ from .passive_states import ESTIMATED, PassiveStates
 
 PAYLOAD_TIME = 0.5      # s in which the model goes from one payload to the next
 BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base changes in the model
+BASE_STILL = 0.005      # rad/s that noise of what measures the base may amount to
 BODIES = ('link', 'barrel', 'rod')      # of a module, as places count them
 
 
@@ -115,6 +116,11 @@ class LoadModel:
     def set_base(self, base):
         """Believe in a `BaseMotion`; None: at rest and upright."""
         self._base_target, self.changing = base_rows(self.mechanism.gravity, base), True
+
+    @property
+    def base_turns(self):
+        """Whether the base is believed to turn, so that rates of passive joints are no longer those of a swing."""
+        return np.abs(self._base[0, 3:]).max() > BASE_STILL
 
     def advance(self, dt):
         """Approach the load that was set, as far as dt [s] allows."""

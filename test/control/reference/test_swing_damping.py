@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from conftest import thorough
 
+from psdyn_ros.api.environment import BaseMotion
 from psdyn_ros.api.load import load
-from psdyn_ros.control import ControllerConfig, State, assemble
+from psdyn_ros.control import ControllerConfig, PointStream, State, assemble
 from psdyn_ros.control.closed_loop import ClosedLoop
 from psdyn_ros.control.laws.payload_model import LoadModel
 from psdyn_ros.control.reference.swing_damping import SwingDamping, SwingTerms, damping_feedback
@@ -167,6 +168,43 @@ def test_disabling_ends_the_deviation_within_the_stop_time():
     loop.run(0.6)
     assert core.states.state is State.STANDBY and not core.states.reasons
     assert np.abs(core.law.reference.damping.motion[1]).max() < 0.01
+
+
+def held():
+    """A loop at 100 Hz that holds the crane, and where."""
+    c = ControllerConfig.from_files(URDF, safety=SAFETY, rate=100.0)
+    loop = ClosedLoop(assemble(c), Plant(c.machine, period=c.period, command_timeout=0.02)).start()
+    return loop, loop.core.law.desired[0].copy()
+
+
+@pytest.mark.parametrize('axis', [0, 1])
+def test_a_base_that_rocks_moves_no_axis(axis):
+    loop, start = held()
+    while loop.time < 16.0:
+        turn = min(loop.time / 4.0, 1.0) * 0.15 * np.sin(0.4 * loop.time)
+        rate = min(loop.time / 4.0, 1.0) * 0.06 * np.cos(0.4 * loop.time)
+        orientation, twist = np.zeros(4), np.zeros(6)
+        orientation[[axis, 3]], twist[3 + axis] = (np.sin(0.5 * turn), np.cos(0.5 * turn)), rate
+        base = BaseMotion(tuple(orientation), tuple(twist))
+        loop.plant.set_environment(base)
+        loop.core.set_base(base)
+        loop.cycle()
+        np.testing.assert_allclose(loop.core.law.desired[0], start, atol=5e-3)
+    assert loop.core.states.state is State.HOLD
+    assert np.abs(loop.plant.x[PASSIVE] - loop.core.law.load.passive.resting(start)[PASSIVE]).max() > 0.005
+
+
+def test_a_stream_that_ends_leaves_the_machine_at_its_last_point():
+    loop, start = held()
+    way = np.array([0.1, 0.02, -0.02, 0.05])
+
+    def motion(t):
+        share = np.pi * min(t / 3.0, 1.0)
+        return start + way * (1.0 - np.cos(share)), way * np.pi / 3.0 * np.sin(share)
+
+    loop.run(6.5, PointStream(motion, 50.0)).run(8.0)
+    assert loop.core.states.state is State.HOLD and 'F19' in str(loop.recording().reasons)
+    np.testing.assert_allclose(loop.plant.x[DRIVEN], start + 2.0 * way, atol=5e-4)
 
 
 def test_trajectory_may_begin_where_damping_has_the_machine():
