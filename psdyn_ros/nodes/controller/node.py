@@ -242,9 +242,10 @@ class Controller:
                 part.destroy()
         for service in self._services:
             node.destroy_service(service)
-        if self._gains is not None:
-            self._gains.forget()
-        parameters.undeclare(node, 'output.')
+        gains, self._gains = self._gains, None      # which judges no value from here on
+        if gains is not None:
+            gains.forget()
+        parameters.release_all(node, 'output.')
         self._services, self._action = [], None
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._validation = None
         self._measured = self._rest_deadline = None

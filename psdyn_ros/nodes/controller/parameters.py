@@ -8,7 +8,15 @@ from ...control.reference.swing_damping import RATIO
 from ...control.reference.swing_shaper import KINDS, ZVD
 from ...model.parameters.hydraulics import EFFORT, MODES
 from ...model.parameters.safety import MAX_TIMEOUT_S
-from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, REALTIME, Parameter, ParameterError, declare_map
+from ..runtime.parameters import (
+    MACHINE,
+    PRESSURE_TOPICS,
+    REALTIME,
+    Parameter,
+    ParameterError,
+    declare_map,
+    release,
+)
 
 PARAMETERS = MACHINE + REALTIME + (
     Parameter('safety', '', 'YAML file of safe outputs, timeouts and limits of the machine; without it the node is not '
@@ -95,9 +103,9 @@ class Gains:
         self._use([self._node.get_parameter(one.name).value for one in self.table])
 
     def forget(self):
-        """Undeclare the parameters."""
+        """Release the parameters: what was set is declared again with the next law."""
         for one in self.table:
-            self._node.undeclare_parameter(one.name)
+            release(self._node, one.name, one.default)
 
     def _use(self, values):
         self._law.set_gains(with_entries(self._law.gains, self._entries, values))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
+from rclpy.parameter import Parameter as RosParameter
 
 from ...model.errors import PsdynError, did_you_mean
 from . import realtime
@@ -84,10 +85,21 @@ def declared(node, table):
     return SimpleNamespace(**{p.name: node.get_parameter(p.name).value for p in table})
 
 
-def undeclare(node, prefix):
-    """Undeclare the parameters whose names begin so."""
+def release(node, name, default):
+    """Undeclare a parameter; a value other than its default stays, without a description, until it is declared again.
+
+    It may be set meanwhile, to any value.
+    """
+    value = node.get_parameter(name).value
+    node.undeclare_parameter(name)
+    if value != default:
+        node.declare_parameter(name, value, ParameterDescriptor(dynamic_typing=True), ignore_override=True)
+
+
+def release_all(node, prefix):
+    """Release the parameters whose names begin so; all of their values stay."""
     for name in node.get_parameters_by_prefix(prefix.removesuffix('.')):
-        node.undeclare_parameter(f'{prefix}{name}')
+        release(node, f'{prefix}{name}', None)
 
 
 def below(node, prefix):
@@ -112,12 +124,18 @@ def check_choice(parameter, value):
 
 
 def _declare(node, parameter, fixed=True):
-    if node.has_parameter(parameter.name):
-        # as an override without a description; it still counts
-        node.undeclare_parameter(parameter.name)
+    name, default, known = parameter.name, parameter.default, node.has_parameter(parameter.name)
+    if known:       # as an override without a description, which may have been set to another value since
+        present = node.get_parameter(name)
+        node.undeclare_parameter(name)
     try:
-        value = node.declare_parameter(parameter.name, parameter.default, parameter.descriptor(fixed)).value
+        if known and type(present.value) is not type(default):
+            raise InvalidParameterTypeException(present, RosParameter.Type.from_parameter_value(default).name)
+        value = node.declare_parameter(name, present.value if known else default, parameter.descriptor(fixed),
+                                       ignore_override=known).value
     except (InvalidParameterTypeException, InvalidParameterValueException) as error:
-        raise ParameterError(f'parameter {parameter.name}: {error}') from error
+        if known:       # so that it can be set to a better one
+            node.declare_parameter(name, present.value, ParameterDescriptor(dynamic_typing=True), ignore_override=True)
+        raise ParameterError(f'parameter {name}: {error}') from error
     check_choice(parameter, value)
     return value

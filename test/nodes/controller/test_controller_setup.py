@@ -24,12 +24,14 @@ def configured():
     context, nodes = rclpy.Context(), []
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
 
-    def make(**parameters):
+    def make(configure=True, **parameters):
         nodes.append(ManagedNode(
             'controller', context=context, automatically_declare_parameters_from_overrides=True,
             parameter_overrides=[Parameter(key, value=value) for key, value in {**CRANE, **parameters}.items()]))
         controller = Controller(nodes[-1])
-        controller.configure()
+        controller.parameters = nodes[-1]
+        if configure:
+            controller.configure()
         return controller
 
     yield make
@@ -52,3 +54,34 @@ def test_gains_that_are_not_stable_are_refused_when_the_node_is_configured(confi
     hydraulics = {'hydraulics': str(find_config('hiab_xs031_hydraulics.yaml'))} if 'law' in options else {}
     with pytest.raises(ParameterError, match=r'parameter gains\.[a-z_]*\.[a-z_]* .* is more than .*: at most '):
         configured(**options, **hydraulics)
+
+
+def gain_of(controller):
+    return controller.core.law.gains.p[3], controller.parameters.get_parameter('gains.telescope.p').value
+
+
+def give(controller, name, value):
+    assert controller.parameters.set_parameters([Parameter(name, value=value)])[0].successful
+
+
+def test_a_parameter_set_before_and_after_it_was_configured_counts(configured):
+    controller = configured(configure=False, **{'gains.telescope.p': 200.0})
+    give(controller, 'gains.telescope.p', 250.0)
+    controller.configure()
+    assert gain_of(controller) == (250.0, 250.0)
+    give(controller, 'gains.telescope.p', 240.0)
+    controller.cleanup()
+    give(controller, 'output.slew', 'effort')
+    controller.configure()
+    assert gain_of(controller) == (240.0, 240.0) and controller.core.law.gains.p[0] != 240.0
+
+
+@pytest.mark.parametrize('wrong', [1e6, 1e9, 5, 'x'])
+def test_a_parameter_that_was_refused_can_be_set_to_a_better_value(configured, wrong):
+    controller = configured(configure=False, **{'gains.telescope.i': wrong})
+    for _ in range(2):
+        with pytest.raises(ParameterError, match='gains.telescope.i'):
+            controller.configure()
+    give(controller, 'gains.telescope.i', 500.0)
+    controller.configure()
+    assert controller.core.law.gains.i[3] == 500.0
