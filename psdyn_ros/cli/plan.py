@@ -3,6 +3,7 @@
 import math
 import os
 
+from ..model.errors import ModelError
 from ..model.locate import find_config
 from ._options import add_machine, initial_positions
 
@@ -40,6 +41,8 @@ def run(options):
 
     m = load(options.machine, initial=initial_positions(options.initial))
     check_plannable(m)
+    if os.path.abspath(f'{options.output}.yaml') == os.path.abspath(options.way):
+        raise ModelError(f"--output {options.output}: '{options.way}' would be replaced; expected another name")
     limits, jerk = declared_limits(m, _file(options, 'hydraulics'), _file(options, 'safety'),
                                    pressure=options.pressure, share=options.share)
     motion = plan_motion(m, read_way(options.way, m), limits, jerk=jerk, shaper=options.shaper)

@@ -27,7 +27,7 @@ def read_text(path, max_bytes=MAX_BYTES):
     if len(content) > max_bytes:
         raise ModelError(f"'{path}' does not end; at most {max_bytes} bytes are read")
     try:
-        return content.decode('utf-8')
+        return content.decode('utf-8-sig')      # without the mark that spreadsheets put before it
     except UnicodeDecodeError as error:
         raise ModelError(f"'{path}' is not UTF-8 text: {error}") from error
 

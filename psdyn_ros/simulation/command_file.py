@@ -80,16 +80,23 @@ def read_commands(path, actuators, *, all_or_none=False):
 
 def _from_csv(path, text):
     rows = csv.reader(io.StringIO(text), skipinitialspace=True)
-    header = [name.strip() for name in next(rows, [])]
+    header = next(([name.strip() for name in cells] for cells in rows if not _skipped(cells)), [])
+    if header and TIME not in header:
+        raise ModelError(f"command file '{path}', line {rows.line_num}: no '{TIME}' in the header "
+                         f'{",".join(header):.200}')
     if len(set(header)) < len(header):
         raise ModelError(f"command file '{path}': a column stands twice in its header {','.join(header):.200}")
     for cells in rows:
-        if not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith('#'):
+        if _skipped(cells):
             continue
         where = f"command file '{path}', line {rows.line_num}"
         if len(cells) != len(header):
             raise ModelError(f'{where}: {len(cells)} fields; expected {len(header)} ({",".join(header):.200})')
         yield where, {name: cell for name, cell in zip(header, cells) if cell.strip()}
+
+
+def _skipped(cells):
+    return not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith('#')
 
 
 def _from_yaml(path, text):

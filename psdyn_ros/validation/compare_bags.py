@@ -12,7 +12,7 @@ from typing import Any
 
 from ..api.manipulator import Manipulator
 from ..model.parameters.hydraulics import Hydraulics
-from .metrics import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
+from .metrics import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
 from .metrics.comparison import SAME, WORSE, compare, worst
 from .playback import write_playback
 from .validate import Validation, validate
@@ -42,7 +42,8 @@ class Comparison:
     @property
     def partial(self) -> tuple[str, ...]:
         """Why a recording is only a part of what there is to compare."""
-        return tuple(f"'{found.bag}': {text}" for found in (self.first, self.second) for text in found.verdict.partial)
+        return tuple(f"'{found.bag}': {text}" for found in (self.first, self.second) for text in (
+            *found.verdict.partial, *(found.verdict.reasons if found.verdict.verdict == UNDECIDED else ())))
 
     @property
     def verdict(self) -> str:

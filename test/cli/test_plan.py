@@ -43,3 +43,10 @@ def test_plan_refuses_with_the_reason(tmp_path, capsys, machine, text, says):
     way.write_text(text)
     assert cli.main(['plan', machine, str(way), '--output', str(tmp_path / 'out')]) == 2
     assert says in capsys.readouterr().err and not (tmp_path / 'out.yaml').exists()
+
+
+def test_plan_does_not_replace_the_way_that_it_reads(tmp_path, capsys):
+    way = tmp_path / 'way.yaml'
+    way.write_text('points: [{telescope: 0.5}]')
+    assert cli.main(['plan', 'hiab_xs031', str(way), '--output', str(tmp_path / 'way')]) == 2
+    assert 'would be replaced' in capsys.readouterr().err and way.read_text() == 'points: [{telescope: 0.5}]'

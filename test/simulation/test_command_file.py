@@ -33,6 +33,11 @@ def test_csv_and_yaml_say_the_same(tmp_path):
     assert first.next_change(0.0) == 0.5 and first.next_change(0.5) == 1.5 and first.next_change(1.5) == math.inf
 
 
+@pytest.mark.parametrize('text', ['\ufefftime,slew\n0.5,1\n', '# by hand\n\ntime,slew\n0.5,1\n'])
+def test_what_spreadsheets_and_people_put_before_the_header_is_passed_over(tmp_path, text):
+    assert read_commands(written(tmp_path, text), ACTUATORS).next_change(0.0) == 0.5
+
+
 def test_nothing_is_commanded_before_the_first_time(tmp_path):
     table = read_commands(written(tmp_path, 'time,slew\n0.5,1\n'), ACTUATORS)
     assert np.isnan(table.at(0.49)).all() and table.next_change(0.0) == 0.5
@@ -42,7 +47,8 @@ def test_nothing_is_commanded_before_the_first_time(tmp_path):
     ('', 'c.csv', 'no commands'),
     ('time,slew\n', 'c.csv', 'no commands'),
     ('time,lift_cylindr\n0,1\n', 'c.csv', "line 2: 'lift_cylindr': no such actuator; did you mean 'lift_cylinder'?"),
-    ('slew\n1\n', 'c.csv', "line 2: no 'time'"),
+    ('slew\n1\n', 'c.csv', "line 1: no 'time' in the header slew"),
+    ('time;slew\n0;1\n', 'c.csv', "line 1: no 'time' in the header time;slew"),
     ('time,slew,slew\n0,1,1\n', 'c.csv', 'a column stands twice'),
     ('time,slew\n0\n', 'c.csv', 'line 2: 1 fields; expected 2'),
     ('time,slew\n0,up\n', 'c.csv', "line 2: 'slew' is 'up'; expected a number"),

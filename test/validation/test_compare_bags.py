@@ -2,14 +2,15 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from conftest import thorough
 from support.bags.recorded_motion import crane, oil, write_swinging
 
 from psdyn_ros.cli import main
-from psdyn_ros.validation.compare_bags import compare_bags
-from psdyn_ros.validation.metrics import INVALID, comparison
+from psdyn_ros.validation.compare_bags import Comparison, compare_bags
+from psdyn_ros.validation.metrics import INVALID, PASS, UNDECIDED, comparison
 from psdyn_ros.validation.metrics.bootstrap import Interval
 from psdyn_ros.validation.metrics.comparison import BETTER, SAME, WORSE
 
@@ -110,6 +111,14 @@ def test_the_command_line_prints_and_returns_the_exit_code(bags, tmp_path, capsy
             ([before, heavier, '--urdf', 'hiab_xs013'], "did you mean 'hiab_xs031'")):
         assert main(['compare', '--urdf', 'hiab_xs031', *arguments]) == 2
         assert text in capsys.readouterr().err
+
+
+def test_of_recordings_that_cannot_tell_nothing_is_said():
+    passed, cannot_tell = (SimpleNamespace(bag=verdict, verdict=SimpleNamespace(
+        verdict=verdict, partial=(), reasons=('too short',))) for verdict in (PASS, UNDECIDED))
+    assert Comparison(passed, passed, ()).exit_code == 0
+    for both in ((passed, cannot_tell), (cannot_tell, passed), (cannot_tell, cannot_tell)):
+        assert Comparison(*both, ()).exit_code == 3
 
 
 @pytest.mark.long

@@ -90,7 +90,8 @@ def check_inertia(description, body, in_loop):
             raise InertiaError(f'{where}: zero mass on a moving link')
         problem = inertia_problem(inertial)
         if problem:
-            raise InertiaError(f'{where}: {problem}; allow_unphysical=True accepts it, --allow-unphysical of psdyn')
+            raise InertiaError(f'{where}: {problem}; allow_unphysical=True accepts it, as do '
+                               'psdyn check and psdyn view with --allow-unphysical')
     if body.joint is not None and not in_loop and not any(
             description.links[name].inertial and description.links[name].inertial.mass > 0 for name in body.links):
         raise InertiaError(f"link '{body.link}' (line {description.links[body.link].line}), moved by joint "

@@ -139,7 +139,7 @@ class Quality:
 
     def rows(self, topic, found, times):
         """Take `Rows` of a topic and the times (n,) ns since the start of the bag that they are used at."""
-        begin = 0
+        begin, all_missing, stamps = 0, [], [rows_stamps(rows) for rows in found]
         for rows in found:
             part = times[begin:begin + len(rows.received)]
             begin += len(rows.received)
@@ -148,7 +148,7 @@ class Quality:
             for field in ('position', 'data', 'pressure') if topic in self._measured else ():
                 if field in rows.values:
                     missing |= ~np.isfinite(rows.values[field]).all(axis=1)
-            self.topics[topic].add(part, rows.received, rows_stamps(rows), missing)
+            all_missing.append(missing)
             seconds = part / SECOND
             if topic in self.channels.states:
                 self._joints(rows, seconds)
@@ -156,6 +156,11 @@ class Quality:
                 self._efforts(rows, seconds)
             if topic == self.channels.telemetry:
                 self._array(rows, seconds)
+        order = np.argsort(np.concatenate([rows.places for rows in found]))
+        received, missing = (np.concatenate(column)[order] for column in ([rows.received for rows in found],
+                                                                          all_missing))
+        self.topics[topic].add(times[order], received,
+                               None if any(one is None for one in stamps) else np.concatenate(stamps)[order], missing)
         for (cylinder, port), one in self.channels.ports.items():
             if one == topic:
                 for rows, part in _parts(found, times):

@@ -31,8 +31,13 @@ class Track:
     def add(self, times, values):
         """Add rows (n,) ns, (n, columns); what is not later than all before is dropped.
 
-        What is held may be said again for the same instant: the last word counts.
+        What is held may be said again for the same instant: the last word counts. Of what is measured parts that come
+        in several messages of one instant are put together.
         """
+        if not self.held and len(times):
+            times, values = _together(np.concatenate((self.times[-1:], times)),
+                                      np.concatenate((self.values[-1:], values)))
+            self.times, self.values = self.times[:-1], self.values[:-1]
         before = self.times[-1] if len(self.times) else np.iinfo(np.int64).min
         latest = np.maximum.accumulate(np.concatenate(([before], times)))[:-1]
         later = times >= latest if self.held else times > latest
@@ -64,6 +69,20 @@ class Track:
                 out[:, [column]] = pick(self.times[there], self.values[there][:, [column]], instants, self.period,
                                         out[:, [column]])
         return out
+
+
+def _together(times, values):
+    """Return rows (n,), (n, columns) in which neighbours of one time are one, where no column is in both."""
+    while True:
+        same = np.flatnonzero(times[1:] == times[:-1]) + 1
+        known = np.isfinite(values)
+        same = same[~(known[same] & known[same - 1]).any(axis=1)]
+        same = same[np.diff(same, prepend=-2) > 1]      # of three of them the first two
+        if not len(same):
+            return times, values
+        values = np.array(values)
+        values[same - 1] = np.where(known[same], values[same], values[same - 1])
+        times, values = np.delete(times, same), np.delete(values, same, axis=0)
 
 
 def _held(times, values, instants, period, out):

@@ -114,7 +114,9 @@ class ChannelStreams:
             if track in self._vital:
                 whole = whole & np.concatenate([_finite(values[:, :self._vital[track]]) for values in groups])
             values = np.concatenate(groups)
-            track.add(times[order][sane[order]], values[order][sane[order]])
+            # a message about other joints says nothing; as a command it says that there is none
+            used = sane if track.held else sane & np.isfinite(values).any(axis=1)
+            track.add(times[order][used[order]], values[order][used[order]])
         self._source.bad += int(len(whole) - whole.sum())
 
     def _times(self, topic, found, received):

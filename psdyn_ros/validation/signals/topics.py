@@ -1,5 +1,6 @@
 """Which topics of a bag are about a machine: found by their types, the joints in them and their names."""
 
+import math
 import re
 from dataclasses import dataclass, field, fields
 
@@ -124,7 +125,9 @@ def find_topics(source, manipulator, overrides=None):
     offsets = {topic: seen[topic].offset for topic in used if seen[topic].offset is not None}
     first = offsets.get(states[0])
     by_stamp = first is not None and all(abs(offset - first) <= SAME_CLOCK for offset in offsets.values())
-    periods = {topic: seen[topic].period(by_stamp) for topic in used}
+    periods = {topic: seen[topic].period(by_stamp, manipulator.joints) for topic in used}
+    if math.isnan(periods[states[0]]):
+        raise BagError(f"the messages on '{states[0]}' are all of one time; expected at least two of different times")
     if not PERIOD[0] <= periods[states[0]] <= PERIOD[1]:
         raise BagError(f"the messages on '{states[0]}' come every {periods[states[0]]:.3g} s; expected "
                        f'{PERIOD[0]:g} to {PERIOD[1]:g} s')
@@ -170,16 +173,17 @@ class _Seen:
             return None
         return int(np.median(received - stamps))
 
-    def period(self, by_stamp):
+    def period(self, by_stamp, joints):
         """Median period [s] of the messages about the same joints, of the rarest; NaN of single messages.
 
-        Several publishers may share a topic, each with joints of its own.
+        Several publishers may share a topic, each with joints of its own; some may have none of these `joints`.
         """
         groups = {}
         for rows in self._rows:
             stamps = rows_stamps(rows) if by_stamp else None
             groups.setdefault(frozenset(rows.names), []).append(rows.received if stamps is None else stamps)
-        steps = [np.diff(np.sort(np.concatenate(times))) for times in groups.values()]
+        known = {names: times for names, times in groups.items() if not names.isdisjoint(joints)} or groups
+        steps = [np.diff(np.sort(np.concatenate(times))) for times in known.values()]
         return max((float(np.median(one[one > 0])) / SECOND for one in steps if (one > 0).any()), default=float('nan'))
 
 

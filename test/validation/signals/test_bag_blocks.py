@@ -275,6 +275,34 @@ def test_two_publishers_of_one_topic(tmp_path, crane, swing):
     assert len(block.t) > 1990
 
 
+def test_two_publishers_of_one_instant_are_put_together(tmp_path, crane, swing):
+    times, positions, _ = swing
+    halves = [('slew', 'lift_cylinder'), ('tilt_cylinder', 'telescope')]
+    path = cases.write(tmp_path / 'a.mcap', *(cases.state_messages(
+        crane, times, positions[:, [crane.joints.index(name) for name in names]], names=names, latency=latency)
+        for names, latency in zip(halves, (100_000, 150_000))))
+    _, (block,), source = collect(path, crane)
+    assert source.bad == 0 and len(block.t) > 1990
+    np.testing.assert_allclose(block.x, expected(crane, block.t - block.t[0]), atol=1e-7)
+
+
+@pytest.mark.parametrize('every, early', [(10, 0.0), (1, 0.0), (10, 1e-4)])
+def test_a_gripper_on_the_same_topic_changes_nothing(tmp_path, crane, hydraulics, swing, every, early):
+    times, positions, _ = swing
+    finger = times[::every] - early
+    path = cases.write(
+        tmp_path / 'a.mcap', cases.state_messages(crane, finger, np.zeros((len(finger), 1)), names=('finger',),
+                                                  latency=50_000),
+        cases.state_messages(crane, times, positions))
+    with open_bag(path) as source:
+        channels = find_topics(source, crane)
+        quality = Quality(channels, crane, hydraulics)
+        block, = blocks(source, channels, crane, hydraulics, quality=quality)
+    assert channels.period == pytest.approx(PERIOD) and len(block.t) > 1990
+    np.testing.assert_allclose(block.x, expected(crane, block.t - block.t[0]), atol=1e-6)
+    assert quality.topics[STATES].out_of_order == 0
+
+
 def test_jittering_stamps_and_reordered_names(tmp_path, crane, rng):
     """Stamps scatter by a fifth of the period; each says truly when it was measured."""
     times = np.arange(2000) * PERIOD + rng.uniform(-0.2, 0.2, 2000) * PERIOD + 0.01
@@ -417,3 +445,11 @@ def test_what_is_said_again_for_an_instant_counts_where_it_is_held_and_is_left_o
         track.add(times, values)
     assert held.late == 1 and held.sample(np.array([9, 10, 15, 20])).ravel().tolist() == [1.0, 3.0, 3.0, 4.0]
     assert measured.late == 2 and measured.sample(np.array([10, 20])).ravel().tolist() == [2.0, 4.0]
+
+
+def test_parts_of_an_instant_are_put_together_also_where_they_come_apart():
+    nan, track = np.nan, Track(3, 10)
+    track.add(np.array([0, 0, 10]), np.array([[1.0, nan, nan], [nan, 2.0, nan], [4.0, nan, nan]]))
+    track.add(np.array([10, 10, 20]), np.array([[nan, nan, 6.0], [nan, 5.0, nan], [7.0, 8.0, 9.0]]))
+    assert track.late == 0 and track.times.tolist() == [0, 10, 20]
+    np.testing.assert_array_equal(track.values, [[1.0, 2.0, nan], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
