@@ -100,17 +100,19 @@ class EndStopCheck(Check):
         position = self._motion.positions(x)
         if self._motion.columns is not None:
             near = ((position < self._lower + self._margin) | (position > self._upper - self._margin)).any()
-        self._softened, asked = False, command.copy()
+        self._softened = clamped = False
         if near:
+            asked = command.copy()
             rate = self._motion.rates(x, xd)
             room = np.maximum(np.where(rate > 0.0, self._upper - position, position - self._lower), 0.0)
             most = np.where(rate * rate > 2.0 * self._deceleration * room, 0.0, self._most)
             self._softened = bool(kernels.clamp_outward(
                 command, position, self._lower, self._upper, self._margin, self._law.holding(x), most, self._within))
+            clamped = command != asked
         if self._softened or gate.clamped != self._clamped:
             clamps = gate.range_clamps
             frozen = np.array([count > last for count, last in zip(clamps, self._clamps)])
-            self._law.freeze(frozen | (command != asked))
+            self._law.freeze(frozen | clamped)
             self._clamps, self._clamped, self._frozen = clamps, gate.clamped, True
         elif self._frozen:
             self._law.freeze(False)
