@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..model.errors import StateError
+from ..model.errors import PsdynError, StateError
 from .sensors.readings import exact_readings
 
 
@@ -40,7 +40,12 @@ class Study:
             until = min(steps, done + every)
             while done < until and not self.plant.fault:
                 done += self._advance(done, until)
-            yield self.readings()
+            try:
+                readings = self.readings()
+            except PsdynError as error:     # the last step has ended where loops do not close
+                self.plant.fault = self.plant.fault or f'the state at {self.plant.time:.3f} s is none: {error}'
+                return
+            yield readings
 
     def _advance(self, done, until):
         """Step to the next instant at which anything changes; how many periods that took."""
