@@ -91,7 +91,6 @@ class Twin:
 
     def update(self, t, x, xd, reference):
         m, rest = self.m, np.zeros(self.m.dof)
-        self.start = x.copy() if self.start is None else self.start
         dt = 0.0 if self.last is None else min(t - self.last, 0.004)
         (x0, xd0, _), (x1, xd1, xdd1) = (np.array(reference(when)) for when in (t, t + 0.001))
         xd1, xdd1 = 0.7 * xd1, 0.7 * xdd1
@@ -152,6 +151,7 @@ def test_the_cycle_gives_the_efforts_of_its_slow_twin(name, joints, kind, rng):
     law.axes['viscous'], law.axes['coulomb'] = 0.02 * m.limits.effort, 0.01 * m.limits.effort
     law._law.dry[:] = 1
     law.hold(m.initial_position)
+    twin.start = m.initial_position
     law.reference.follow(demonstration(m), 0.0)
     law.feedforward_scale = 0.7
     for k in range(30):

@@ -242,14 +242,14 @@ class Controller:
                 part.destroy()
         for service in self._services:
             node.destroy_service(service)
-        gains, self._gains = self._gains, None      # which judges no value from here on
-        if gains is not None:
-            gains.forget()
-        parameters.release_all(node, 'output.')
-        self._services, self._action = [], None
+        gains, self._services, self._action = self._gains, [], None
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._validation = None
         self._measured = self._rest_deadline = None
         self._not_received = ''
+        # what is declared anew is judged as of a node that is not configured
+        if gains is not None:
+            gains.forget()
+        parameters.release_all(node, 'output.')
 
     # control
 
