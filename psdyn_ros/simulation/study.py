@@ -43,7 +43,8 @@ class Study:
             try:
                 readings = self.readings()
             except PsdynError as error:     # the last step has ended where loops do not close
-                self.plant.fault = self.plant.fault or f'the state at {self.plant.time:.3f} s is none: {error}'
+                self.plant.fault = self.plant.fault or (
+                    f'the state at {self.plant.time:.3f} s cannot be measured: {error}')
                 return
             yield readings
 

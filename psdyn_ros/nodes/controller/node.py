@@ -246,7 +246,7 @@ class Controller:
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._validation = None
         self._measured = self._rest_deadline = None
         self._not_received = ''
-        # what is declared anew is judged as of a node that is not configured
+        # last: values that stay are declared again, and judged as of a node that is not configured
         if gains is not None:
             gains.forget()
         parameters.release_all(node, 'output.')

@@ -105,7 +105,7 @@ class PressureInputs:
                 self._reject(error)
                 return
             stamp = stamp_to_ns(msg.header.stamp)
-            if stamp < self._stamps[row, column]:       # time went back: of what other ports said nothing is of it
+            if stamp < self._stamps[row, column]:       # time went back: what other ports said is of before
                 self._stamps[:], self._taken = 0, 0
             self._values[row, column], self._stamps[row, column] = gauge, stamp
             # together they are as old as the oldest of them, which is 0 until all have come

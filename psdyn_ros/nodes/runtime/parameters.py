@@ -86,14 +86,16 @@ def declared(node, table):
 
 
 def release(node, name, default):
-    """Undeclare a parameter; a value other than its default stays, without a description, until it is declared again.
-
-    It may be set meanwhile, to any value.
-    """
+    """Undeclare a parameter; a value other than its default stays, see `_keep`."""
     value = node.get_parameter(name).value
     node.undeclare_parameter(name)
     if value != default:
-        node.declare_parameter(name, value, ParameterDescriptor(dynamic_typing=True), ignore_override=True)
+        _keep(node, name, value)
+
+
+def _keep(node, name, value):
+    """Let a value stay until the parameter is declared again; it may be set meanwhile, to any other."""
+    node.declare_parameter(name, value, ParameterDescriptor(dynamic_typing=True), ignore_override=True)
 
 
 def release_all(node, prefix):
@@ -134,8 +136,8 @@ def _declare(node, parameter, fixed=True):
         value = node.declare_parameter(name, present.value if known else default, parameter.descriptor(fixed),
                                        ignore_override=known).value
     except (InvalidParameterTypeException, InvalidParameterValueException) as error:
-        if known:       # so that it can be set to a better one
-            node.declare_parameter(name, present.value, ParameterDescriptor(dynamic_typing=True), ignore_override=True)
+        if known:
+            _keep(node, name, present.value)
         raise ParameterError(f'parameter {name}: {error}') from error
     check_choice(parameter, value)
     return value
