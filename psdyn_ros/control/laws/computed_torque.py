@@ -29,7 +29,7 @@ from ...kernels.control import computed_torque as kernels
 from ...kernels.runtime.buffer import pack, views
 from ...model.errors import ModelError
 from .base import EFFORT, PRESSURE, ControlLaw, check_actuation
-from .gains import COORDINATES, error_limits, gain, rejection
+from .gains import COORDINATES, GainRamp, error_limits, gain, rejection
 from .valve_gains import EFFORT_BANDWIDTH, INTEGRAL_SHARE
 
 __all__ = ['ComputedTorque', 'ForceLaw', 'PdGravity', 'check_actuation']
@@ -71,7 +71,7 @@ class ForceLaw(ControlLaw):
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
         self._law.dry[:] = self._moved_by(self.axes['coulomb'] + self.axes['stribeck'] != 0.0)
         self._viscous = self.axes['viscous'].copy()
-        self.kernel = kernels.force_cycle
+        self.kernel, self._ramp = kernels.force_cycle, GainRamp()
         self.set_gains(ForceGains(stiffness, damping, np.zeros(self.manipulator.dof) if integral is None else integral))
 
     @classmethod
@@ -101,19 +101,17 @@ class ForceLaw(ControlLaw):
         return np.inf if self.hydraulics is None else np.where(np.array(self.interfaces) == PRESSURE,
                                                                self.supply['pressure'][0], np.inf)
 
-    @property
-    def gains(self):
-        """The `ForceGains` in use."""
-        return ForceGains(*(row.copy() for row in self._law.gains))
-
     def set_gains(self, gains):
-        """As `ControlLaw.set_gains`; each finite and not negative."""
+        """Go over to these `ForceGains` on a ramp; ModelError unless each is finite and not negative."""
         rows = [np.array(row, dtype=float) for row in (gains.p, gains.d, gains.i)]
         for name, row in zip(('stiffness', 'damping', 'integral'), rows):
             if row.shape != (self.manipulator.dof,) or not (np.isfinite(row) & (row >= 0.0)).all():
                 raise ModelError(f'gains {name} = {row.tolist()!s:.120}: expected {self.manipulator.dof} finite '
                                  'numbers, none of them negative')
-        self._law.gains[:] = rows
+        self.gains = ForceGains(*rows)
+        self._ramp.start([self._law.gains], [rows])
+        if self._last is None:
+            self._ramp.end()
 
     def gains_rejection(self, gains):
         """As `ControlLaw.gains_rejection`, by `error_limits`."""
@@ -124,6 +122,7 @@ class ForceLaw(ControlLaw):
                          [(one, all_of, none, np.broadcast_to(most, len(names))) for one, most in zip('pdi', limits)])
 
     def _forget(self):
+        self._ramp.end()
         self._sum[:], self._clipped[:], self._last = 0.0, 0.0, None
 
     def freeze(self, mask):
@@ -145,6 +144,7 @@ class ForceLaw(ControlLaw):
         dt = 0.0 if self._last is None else min(max(t - self._last, 0.0), LONGEST_STEP * (self.period or np.inf))
         if self.load.changing:
             self.load.advance(dt)
+        self._ramp.advance(dt)
         then = t + age + self._lead
         times = float(t), float(then), float(then)
         self._cycle(self._buffer, motion, times, kernels.Step(times, float(dt), float(self.feedforward_scale)))

@@ -45,7 +45,7 @@ class ValveControl(ValveLaw):
                        flow_integral=np.where(stiff, bandwidth**2, gains.flow_integral))
 
     def set_gains(self, gains):
-        """Go over to these `ValveGains` within GAIN_RAMP; raises ModelError where they cannot be."""
+        """Go over to these `ValveGains` on a ramp; raises ModelError where they cannot be."""
         check_gains(gains, len(self._law))
         self.gains = gains
         self._use_gains({field.name: getattr(gains, field.name) for field in fields(gains)})

@@ -14,12 +14,12 @@ from ...model.errors import ActuationError, ModelError, ShapeError
 from ..monitors.actuator_motion import ActuatorMotion
 from .base import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
 from .computed_torque import PRESSURE_LAG
+from .gains import GainRamp
 from .pump_flow import PumpFlow
 from .valve_gains import EFFORT_BANDWIDTH, driven_inertia, modes_at_start, stable_limits
 
 BEFORE, MEASURED = 1, 3         # rows of the motions, from there on, for which the model is computed
 LONGEST_STEP = 2.0              # periods between two updates that count
-GAIN_RAMP = 0.5                 # s in which gains go over to others while the law runs
 FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
 CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
 STATES = ('error', 'slow', 'error_rate', 'sum', 'resting', 'stood', 'anchor', 'side', 'jumped', 'saturated',
@@ -58,7 +58,7 @@ class ValveLaw(ControlLaw):
         self._force_lag = self._law['lag'] + self._act + 0.5 * period   # s, of the feedback at force level
         self.effort_gains, self.flow_gains = np.zeros((2, self.manipulator.dof)), np.zeros((2, len(self.interfaces)))
         self._last = None           # time of the last update
-        self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
+        self._ramp = GainRamp()
         self.kernel = kernels.valve_cycle
         self._actuators = ActuatorMotion(self.manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
@@ -112,18 +112,12 @@ class ValveLaw(ControlLaw):
 
     def _use_gains(self, fields):
         """Use gains {field of the record: (actuators,)}: at once before the first update, else on a ramp."""
-        self._ramp = {name: (self._law[name].copy(), np.array(value, dtype=float)) for name, value in fields.items()}
-        self._ramped = 0.0
+        self._ramp.start([self._law[name] for name in fields], fields.values())
         if self._last is None:
-            self._advance_gains(GAIN_RAMP)
+            self._ramp.end()
+            self._gains_changed()
 
-    def _advance_gains(self, dt):
-        self._ramped += dt
-        share = min(self._ramped / GAIN_RAMP, 1.0)
-        for name, (begin, end) in self._ramp.items():
-            self._law[name] = begin + share * (end - begin) if share < 1.0 else end
-        if share == 1.0:
-            self._ramp = {}
+    def _gains_changed(self):
         law = self._law[self.rows]
         self.effort_gains[:] = law['stiffness'], law['damping']
         # of the rate of a filter of second order with equal poles, at its largest
@@ -131,7 +125,8 @@ class ValveLaw(ControlLaw):
         self.flow_gains[:] = self._law['flow_stiffness'], -self._law['flow_decoupling']
 
     def _forget(self):
-        self._advance_gains(GAIN_RAMP)
+        self._ramp.end()
+        self._gains_changed()
         self._last = None
         for name in STATES:
             self._law[name] = 0
@@ -207,8 +202,9 @@ class ValveLaw(ControlLaw):
                 if self.load.loading:       # a load that is set now may hang there since before the bias was taken
                     np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
                 self.load.advance(dt)
-            if self._ramp:
-                self._advance_gains(dt)
+            if self._ramp.running:
+                self._ramp.advance(dt)
+                self._gains_changed()
         act, half = age + self._act, 0.5 * self.period
         aim = t + age + self._act + self.lag
         times = float(t), float(aim - half), float(aim + half)

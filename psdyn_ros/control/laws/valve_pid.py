@@ -33,7 +33,7 @@ class ValvePid(ValveLaw):
         return pid_gains(self._law['interface'], bandwidth, pid_derivative(*axes), effort_bandwidth)
 
     def set_gains(self, gains):
-        """Go over to these `PidGains` within GAIN_RAMP; raises ModelError where they cannot be."""
+        """Go over to these `PidGains` on a ramp; raises ModelError where they cannot be."""
         check_gains(gains, len(self._law))
         self.gains = gains
         self._use_gains({

@@ -8,9 +8,9 @@ import pytest
 from conftest import thorough
 
 from psdyn_ros import ModelError
-from psdyn_ros.control import State
-from psdyn_ros.control.laws.gains import error_limits
-from psdyn_ros.control.laws.valve_law import GAIN_RAMP
+from psdyn_ros.control import ClosedLoop, State, assemble
+from psdyn_ros.control.laws.gains import RAMP, error_limits
+from psdyn_ros.simulation.plant import Plant
 from psdyn_ros.tools.studies import judgement
 
 CASES = {judgement.VALVES: ('force_gain', 'flow_stiffness'), judgement.PID: ('proportional',)}
@@ -24,11 +24,27 @@ def test_gains_of_a_running_law_change_on_a_ramp(law):
     before = control._law['flow_stiffness'].copy()
     control.set_gains(replace(control.gains, **{name: 0.5 * getattr(control.gains, name)}))
     assert control._law['flow_stiffness'] == pytest.approx(before)
-    loop.run(0.5 * GAIN_RAMP)
+    loop.run(0.5 * RAMP)
     assert control._law['flow_stiffness'] == pytest.approx(0.75 * before, rel=0.02)
-    loop.run(0.6 * GAIN_RAMP)
+    loop.run(0.6 * RAMP)
     assert control._law['flow_stiffness'] == pytest.approx(0.5 * before)
     assert getattr(control.gains, name) == pytest.approx(control._law['flow_stiffness'])
+
+
+def test_the_integral_of_a_law_at_force_level_does_not_jump_with_its_gain():
+    config = judgement.configuration(judgement.FORCES, 500.0)
+    loaded = config.machine.with_payload('tcp', 25.0, np.zeros(3), np.eye(3))      # which the law does not know
+    loop = ClosedLoop(assemble(config), Plant(loaded, period=config.period, command_timeout=0.02)).start()
+    control = loop.core.law
+    loop.run(3.0)
+    held, period = loop.plant.x.copy(), loop.period
+    control.set_gains(replace(control.gains, i=0.5 * control.gains.i))
+    record = loop.run(2.0).recording()
+    steps = np.abs(np.diff(record.command[record.time > 3.0 - period], axis=0))
+    assert steps.max() < 20.0       # N; at once it is a kilonewton
+    assert np.abs(record.x[record.time > 3.0] - held).max() < 1e-3
+    assert loop.core.states.state is State.HOLD
+    np.testing.assert_allclose(control._law.gains[2], control.gains.i)
 
 
 @pytest.mark.parametrize('law', CASES)

@@ -10,9 +10,9 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
+from psdyn_ros.control.laws.gains import RAMP
 from psdyn_ros.control.laws.valve_computed_torque import ValveControl
 from psdyn_ros.control.laws.valve_gains import driven_inertia
-from psdyn_ros.control.laws.valve_law import GAIN_RAMP
 from psdyn_ros.control.laws.valve_pid import ValvePid
 from psdyn_ros.control.reference.trajectory import Waypoints
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
@@ -239,7 +239,7 @@ def test_commands_are_clipped_and_counted_and_the_integral_does_not_wind_up(law,
     assert (command[1:] <= 1.0).all()
     law.set_gains(replace(law.gains, **{name: 1e2 * getattr(law.gains, name) for name in ('proportional',
                   'flow_stiffness') if hasattr(law.gains, name)}))
-    for k in range(round(GAIN_RAMP / PERIOD) + 2):
+    for k in range(round(RAMP / PERIOD) + 2):
         law.update(1.0 + k * PERIOD, far, plant.xd, pressures(plant))
     before = law.saturations.copy()
     law.update(2.0, far, plant.xd, pressures(plant))
