@@ -190,7 +190,7 @@ class ControlLaw:
         return ''
 
     def freeze(self, mask):
-        """Hold the integrals of the actuators in mask (actuators,) bool, or True for all, until the next call."""
+        """Let no integral of the actuators in mask (actuators,) bool, or True for all, grow until the next call."""
         raise NotImplementedError
 
     def set_payload(self, link, mass, com, inertia):

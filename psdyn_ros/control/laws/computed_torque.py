@@ -126,7 +126,7 @@ class ForceLaw(ControlLaw):
         self._sum[:], self._clipped[:], self._last = 0.0, 0.0, None
 
     def freeze(self, mask):
-        """As `ControlLaw.freeze`; coordinates stand still that a masked actuator drives."""
+        """As `ControlLaw.freeze`, of the coordinates that a masked actuator drives."""
         mask = np.broadcast_to(np.asarray(mask, dtype=bool), (len(self.manipulator.actuators),))
         self._law.frozen[:] = self._moved_by(mask)
 

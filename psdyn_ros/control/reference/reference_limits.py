@@ -39,8 +39,8 @@ class ReferenceLimits:
     half_swing          s of half a period of the machine on its oil, that the halves of a stop are apart; 0: none
     swing_way           m or rad that a stop may go farther for that
     stream_lag          s at the rated speed by which a reference that is slowed down may be behind streamed points
-    holding             function of x (dof,) that returns the actuator at force level that needs most of its largest
-                        command to hold the machine there, and what share of it; None: that is not looked at
+    carrying            function of x (dof,) that returns the actuator that needs most of its largest effort to carry
+                        the machine there, and what share of it; None: that is not looked at
     """
 
     acceleration: object = np.inf
@@ -56,7 +56,7 @@ class ReferenceLimits:
     speed_change_time: float = 0.0
     half_swing: float = 0.0
     swing_way: object = SWING_WAY
-    holding: object = None
+    carrying: object = None
 
     @classmethod
     def declared(cls, safety, stream_delay=0.0, law=None):
@@ -64,22 +64,34 @@ class ReferenceLimits:
 
         What a reference is behind its points is made up for at half speed within the time of a stop.
         """
-        swing, holding = (), None
+        swing, carrying = (), None
         if law:
             on_oil = [interface in (VALVE, VELOCITY) for interface in law.interfaces]
             swing = (law.speed_change_time, 0.5 * law.swing_period, np.where(on_oil, SWING_WAY, SWING_WAY_BY_FORCE))
             # loops that are closed by iteration, and what hangs, begin at their last pose, which is that of the machine
-            if safety.by_force.any() and law.load.passive is None and not law.manipulator.machine.iterates:
-                holding = partial(_holding, law, np.flatnonzero(safety.by_force), safety.command_limit)
+            if law.load.passive is None and not law.manipulator.machine.iterates:
+                carrying = partial(_carrying, law, _largest_efforts(law, np.asarray(safety.command_limit)))
         return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
                    safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
-                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation, *swing, holding=holding)
+                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation, *swing, carrying=carrying)
 
 
-def _holding(law, rows, limit, x):
-    """As `ReferenceLimits.holding`, of these rows of the actuators and limits (actuators,) of commands."""
-    shares = np.abs(law.holding(x))[rows] / np.asarray(limit)[rows]
-    return law.manipulator.actuators[rows[shares.argmax()]], float(shares.max())
+def _largest_efforts(law, limit):
+    """(2, actuators) [N, N m] outward and inward: of the supply through open valves, else by the limits of commands."""
+    most = np.array((limit, limit)) * law.area
+    for row, interface in enumerate(law.interfaces):
+        if interface in (VALVE, VELOCITY):
+            c, supply = law.cylinders[law.axes[row]['cylinder']], law.supply[0]
+            most[:, row] = np.array(((c['area_a'], -c['area_b']), (c['area_b'], -c['area_a']))) @ (
+                supply['pressure'], supply['return_pressure'])
+    return most
+
+
+def _carrying(law, most, x):
+    """As `ReferenceLimits.carrying`, of largest efforts (2, actuators)."""
+    efforts = law.load.holding_efforts(x)
+    shares = np.abs(efforts) / np.where(efforts > 0.0, *most)
+    return law.manipulator.actuators[shares.argmax()], float(shares.max())
 
 
 class ReferenceChecks:
@@ -183,12 +195,12 @@ class ReferenceChecks:
 
         None: nothing.
         """
-        if self.limits.holding is None:
+        if self.limits.carrying is None:
             return None
-        name, share = self.limits.holding(x)
-        if share <= SPEED_MARGIN or share <= self.limits.holding(start)[1]:
+        name, share = self.limits.carrying(x)
+        if share <= SPEED_MARGIN or share <= self.limits.carrying(start)[1]:
             return None
-        return f'comes to where {name} would need {share:.3g} of its largest command to hold the machine'
+        return f'comes to where {name} would need {share:.3g} of its largest effort to carry the machine'
 
     def _near(self, x, start):
         measures, names = ([value] for value in self._gauge(x[0])) if len(x) == 1 else self._gauge.rows(x)

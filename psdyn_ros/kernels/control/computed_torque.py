@@ -27,7 +27,7 @@ class ForceLaw(NamedTuple):
     start: np.ndarray           # (3, dof) position, zeros twice
     mass: np.ndarray            # (dof,) diagonal of the mass matrix at the start
     state: np.ndarray           # (2, dof) integral of the error; sign of the last force where it was clipped, else 0
-    frozen: np.ndarray          # (dof,) 1: the integral stands still
+    frozen: np.ndarray          # (dof,) 1: the integral does not grow
     motion: np.ndarray          # (3, 3, dof) x, xd, xdd of the reference: when measured, where the command acts, twice
     measured: np.ndarray        # (3, dof) x, xd, and room for xdd
     error: np.ndarray           # (dof,) scratch
@@ -110,7 +110,8 @@ def force_cycle(tree, loops, hanging, actuation, space, law, path, step):
         s.predicted[i] = s.effort[i]
         s.command[i] /= s.area[i]
     for i in range(s.error.shape[0]):
-        if not s.frozen[i] and not s.state[1, i] * s.error[i] > 0.0:
+        frozen = s.frozen[i] and s.state[0, i] * s.error[i] >= 0.0
+        if not frozen and not s.state[1, i] * s.error[i] > 0.0:
             # an integral that goes on at rest breaks the axis loose again and again
             rests = s.dry[i] and s.motion[0, 1, i] == 0.0
             s.state[0, i] += (beyond_rest(s.error[i]) if rests else s.error[i]) * step.dt

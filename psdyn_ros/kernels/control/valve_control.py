@@ -39,7 +39,7 @@ AXIS_LAW = np.dtype([
     ('speed_out', 'f8'),        # m/s of the rod at full opening, for PID
     ('speed_in', 'f8'),
     ('limit', 'f8'),            # largest command, in the unit of the interface
-    ('frozen', 'i8'),           # 1: int e stands still
+    ('frozen', 'i8'),           # 1: int e does not grow
     ('inertia', 'f8'),          # m [kg]
     ('stiffness', 'f8'),        # kp [1/s^2]; kp, kd and ki are also those of an axis at force level
     ('damping', 'f8'),          # kd [1/s]
@@ -60,7 +60,7 @@ AXIS_LAW = np.dtype([
     ('anchor', 'f8'),           # e since then
     ('side', 'f8'),             # sign of the last e that was not small since the reference rests, 0: none
     ('jumped', 'i8'),           # 1: that sign has changed
-    ('saturated', 'f8'),        # sign of the last command where it was clipped, else 0
+    ('saturated', 'f8'),        # s for which the sum rests that would grow this way; signed as the clipped command was
     ('pressure_a', 'f8'),       # filtered [Pa]
     ('pressure_b', 'f8'),
     ('bias', 'f8'),             # N, force of the piston beyond the model
@@ -81,6 +81,7 @@ REST_TIME = 0.5             # s for which the axis has not moved
 REST_TRAVEL = 1.5e-4        # m, rad that it may move meanwhile: noise and the quantum of a sensor
 REST_HYSTERESIS = 2.0       # times as much once the integral rests or the axis has jumped; times as far off
 LANDED_BAND = 3e-3          # m, rad that an axis may be off which has jumped across its reference
+RECOVERY = 0.5              # s after a command was clipped, in which an error that it left is no lack of the model
 LANDED_TIME = 0.3           # s for which that one has not moved: it creeps while the integral goes on, and without
                             # static friction an integral would bring it back faster
 
@@ -163,12 +164,13 @@ def rest_integral(a, e, dt, still, zone):
 
 @kernel
 def track_error(a, e, dt, still, zone):
-    """Take the next error of an axis: filter it, and sum it up unless the sum rests or the command clipped that way.
+    """Take the next error of an axis: filter it, and sum it up unless the sum rests, or a command was clipped that way.
 
     still: whether the reference rests.  zone: as of `rest_integral`
     """
     a['error'] = e
     rest_integral(a, e, dt, still, zone)
+    a['saturated'] = math.copysign(max(abs(a['saturated']) - max(dt, 0.0), 0.0), a['saturated'])
     if dt < 0.0:
         a['slow'], a['error_rate'] = e, 0.0
         return
@@ -178,7 +180,7 @@ def track_error(a, e, dt, still, zone):
     slope = a['error_rate'] + w * off
     a['slow'] = e + (off + slope * dt) * decay
     a['error_rate'] = (a['error_rate'] - w * slope * dt) * decay
-    if a['frozen'] == 0 and a['resting'] == 0 and not a['saturated'] * e > 0.0:
+    if a['resting'] == 0 and (a['frozen'] == 0 or a['sum'] * e < 0.0) and not a['saturated'] * e > 0.0:
         a['sum'] += e * dt
 
 
@@ -404,12 +406,12 @@ def flow_reference(a, velocity):
 @kernel
 def bounded(a, wish, clipped, i):
     """Return the command within its limit; store the sign of a clipped command, and count it."""
-    a['saturated'], a['wish'] = 0.0, wish
-    if abs(wish) > a['limit']:
-        a['saturated'] = 1.0 if wish > 0.0 else -1.0
-        clipped[i] += 1
-        return a['limit'] * a['saturated']
-    return wish
+    a['wish'] = wish
+    if abs(wish) <= a['limit']:
+        return wish
+    a['saturated'] = math.copysign(RECOVERY, wish)
+    clipped[i] += 1
+    return math.copysign(a['limit'], wish)
 
 
 @entry
