@@ -61,11 +61,12 @@ def table(name, records):
     return _TABLES[name](records)
 
 
-def _engines(records):
-    return _text(
-        ('task', 'called in', 'engine', 'median us', 'best us', 'ratio', 'error', ''),
-        [(r['task'], r['mode'], r['engine'], _us(r['median_us']), _us(r['best_us']), _ratio(r), _error(r),
-          r['note'] or r['verdict']) for r in records])
+def _engines(*of):
+    """The table of what has these columns before its times."""
+    return lambda records: _text(
+        (*of, 'called in', 'engine', 'median us', 'best us', 'ratio', 'error', ''),
+        [(*(r[name] for name in of), r['mode'], r['engine'], _us(r['median_us']), _us(r['best_us']), _ratio(r),
+          _error(r), r.get('note') or r['verdict']) for r in records])
 
 
 def _chains(records):
@@ -94,13 +95,6 @@ def _cost(records):
         for r in records])
 
 
-def _general(records):
-    return _text(
-        ('machine', 'task', 'called in', 'engine', 'median us', 'best us', 'ratio', 'error', ''),
-        [(r['machine'], r['task'], r['mode'], r['engine'], _us(r['median_us']), _us(r['best_us']), _ratio(r),
-          _error(r), r['note'] or r['verdict']) for r in records])
-
-
 def _modules(records):
     """One line for each kind of loop and engine: time per module for each size, and its growth."""
     sizes = sorted({r['modules'] for r in records})
@@ -114,13 +108,6 @@ def _modules(records):
     return 'us per module\n' + _text(
         ('chain of', 'task', 'engine', *(f'n={size}' for size in sizes), f'n={last} / n={first}',
          f'ratio, n={last}', 'error'), lines)
-
-
-def _jacobians(records):
-    return _text(
-        ('machine', 'called in', 'engine', 'median us', 'best us', 'ratio', 'error', ''),
-        [(r['machine'], r['mode'], r['engine'], _us(r['median_us']), _us(r['best_us']), _ratio(r), _error(r),
-          r['verdict']) for r in records])
 
 
 def _derivatives(records):
@@ -148,9 +135,9 @@ def _closure(record):
     return f'{record["strokes"]} strokes: a rod eye is at most {record["largest_m"]:.1e} m from its pin'
 
 
-_TABLES = {'crane': _engines, 'chains': _chains, 'batch': _batch, 'cost': _cost, 'general': _general,
-           'modules': _modules, 'jacobians': _jacobians, 'derivatives': _derivatives, 'hydraulics': _hydraulics,
-           'startup': _startup, 'closure': _closure}
+_TABLES = {'crane': _engines('task'), 'chains': _chains, 'batch': _batch, 'cost': _cost,
+           'general': _engines('machine', 'task'), 'modules': _modules, 'jacobians': _engines('machine'),
+           'derivatives': _derivatives, 'hydraulics': _hydraulics, 'startup': _startup, 'closure': _closure}
 
 
 def targets(results):

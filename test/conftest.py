@@ -110,6 +110,14 @@ def crane():
     return load(URDF / 'hiab_xs031.urdf')
 
 
+@pytest.fixture(scope='session')
+def hydraulics(crane):
+    """Those of the crane, which no test changes."""
+    from psdyn_ros.model.locate import find_config
+    from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+    return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
+
+
 @pytest.fixture
 def psdyn(capsys):
     """Run the command line in this process; return (exit code, stdout, stderr)."""

@@ -1,10 +1,9 @@
 """Visual shapes of the links of a URDF; bars between joints stand in for links that have none."""
 
-import math
-
 import numpy as np
 
 from ..model.errors import PsdynError, shorten
+from ..model.mechanism.cluster import frame_along
 from ..model.mechanism.urdf import rotation_from_rpy
 from ..model.mechanism.xml_reader import parse
 from .meshes import MeshError, find_mesh, read_mesh
@@ -116,7 +115,7 @@ def _bars(description, link):
         length = float(np.linalg.norm(end))
         if length > 1e-6:
             shapes.append({'form': 'cylinder', 'radius': 0.5 * thickness, 'length': length, 'color': BAR,
-                           'pose': pose_row(_rotation_onto(end / length), 0.5 * end)})
+                           'pose': pose_row(frame_along(end / length), 0.5 * end)})
     # last, since the path of a tool is that of its last shape
     return [*shapes, {'form': 'sphere', 'radius': 0.8 * thickness, 'color': BAR,
                       'pose': pose_row(np.eye(3), np.zeros(3))}]
@@ -127,10 +126,3 @@ def _reach(description):
     lengths = [np.linalg.norm(joint.origin.position) for joint in description.joints.values()]
     lengths = [length for length in lengths if length > 1e-6]
     return float(np.mean(lengths)) * min(len(lengths), 4) if lengths else 1.0
-
-
-def _rotation_onto(z):
-    """Return a rotation whose third column is the unit vector z."""
-    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
-    x /= math.sqrt(x @ x)
-    return np.column_stack((x, np.cross(z, x), z))

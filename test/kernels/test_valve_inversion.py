@@ -31,17 +31,10 @@ from psdyn_ros.kernels.hydraulics.records import (
     SPOOL,
 )
 from psdyn_ros.kernels.runtime.compiler import entry
-from psdyn_ros.model.locate import find_config
-from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 LIFT = 0                    # row of the cylinder that is looked at
 SUPPLY, TANK = 190e5, 10e5  # of the crane
 OPTIONS = ('plain', 'compensated', 'air', 'walls', 'leak', 'overlap', 'holding', 'cushion')
-
-
-@pytest.fixture(scope='module')
-def hydraulics(crane):
-    return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
 
 
 def records_of(crane, hydraulics, options):

@@ -27,6 +27,7 @@ from psdyn_ros.model.joint_positions import joint_positions  # noqa: E402
 from psdyn_ros.nodes.controller.parameters import gains  # noqa: E402
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
+from psdyn_ros.nodes.simulator.messages import LinkPoseWriter, LinkTwistWriter  # noqa: E402
 from psdyn_ros.nodes.simulator.parameters import initial_positions  # noqa: E402
 from psdyn_ros.tools.demo.parameter_file import read_parameters  # noqa: E402
 
@@ -95,7 +96,8 @@ def test_pose_and_twist_of_a_floating_base_are_those_of_its_link(rng):
     x, xd = m.initial_position, rng.uniform(-1, 1, 9)
     x[:3], x[3:7] = rng.uniform(-1, 1, 3), rng.normal(size=4)
     x[3:7] /= np.linalg.norm(x[3:7])
-    pose, twist = conversions.BaseWriter(m).fill(5 * conversions.SECOND, x, xd)
+    pose = LinkPoseWriter(m, 'balloon').fill(5 * conversions.SECOND, x)
+    twist = LinkTwistWriter(m, 'balloon').fill(5 * conversions.SECOND, x, xd)
     assert (pose.header.frame_id, twist.header.frame_id, pose.header.stamp.sec) == ('world', 'balloon', 5)
     expected, place, turn = m.link_pose(x, 'balloon'), pose.pose.position, pose.pose.orientation
     assert [place.x, place.y, place.z] == pytest.approx(expected[:3, 3])

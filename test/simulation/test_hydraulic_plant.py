@@ -7,26 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psdyn_ros.api.environment import BaseMotion
-from psdyn_ros.api.load import load
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B, QUANTITIES
 from psdyn_ros.model.errors import ModelError, PsdynError, StateError
-from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
 
 MS = 1_000_000      # ns
 NET, FRICTION = QUANTITIES.index('net_force'), QUANTITIES.index('friction_force')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return load(find_machine('hiab_xs031'))
-
-
-@pytest.fixture(scope='module')
-def hydraulics(crane):
-    return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
 
 
 @pytest.fixture

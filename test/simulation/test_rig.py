@@ -5,23 +5,16 @@ from collections import deque
 import numpy as np
 import pytest
 from conftest import thorough
-from support.machines import URDF
 
 from psdyn_ros.api.hydraulics.statics import frictionless, oil_stiffness
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES
 from psdyn_ros.model.errors import ModelError, StateError
-from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.rig import HORIZON, CylinderRig
 
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 H = 1e-3
 NET, FRICTION = QUANTITIES.index('net_force'), QUANTITIES.index('friction_force')
-
-
-@pytest.fixture(scope='module')
-def hydraulics(crane):
-    return read_hydraulics(URDF.parent / 'config' / 'hiab_xs031_hydraulics.yaml', crane.actuators)
 
 
 def command(t):

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from psdyn_ros.api.load import load
 from psdyn_ros.formulations.adapters import Mechanism
 from psdyn_ros.formulations.adapters.noc import NaturalOrthogonalComplement
 from psdyn_ros.model.errors import ModelError, ShapeError, StateError
@@ -22,11 +21,6 @@ URDF, HYDRAULICS = find_machine('hiab_xs031'), find_config('hiab_xs031_hydraulic
 NAMES = ('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope')
 STEP = 0.002
 LIFT, TILT, TELESCOPE = 1, 2, 3
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return load(URDF)
 
 
 def on_valves(**options):

@@ -21,11 +21,6 @@ def bag(tmp_path_factory):
     return write_swinging(tmp_path_factory.mktemp('bags') / 'swinging.mcap')
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return load(URDF / 'hiab_xs031.urdf')
-
-
 def test_command_writes_a_page_of_a_machine(tmp_path, capsys):
     assert cli.main(['view', 'five_bar', '--html', str(tmp_path / 'a.html')]) == 0
     assert 'MB; opens in any browser' in capsys.readouterr().out

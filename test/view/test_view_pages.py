@@ -17,11 +17,6 @@ from psdyn_ros.view.scene import scene
 MAX_BYTES = 3_000_000
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return load(URDF / 'hiab_xs031.urdf')
-
-
 def parts(page):
     """Return (scene, {name: array}) of a page."""
     shown = json.loads(re.search(r'id="scene">(.*?)</script>', page, re.DOTALL)[1])

@@ -23,7 +23,7 @@ def with_operator(options, command, work):
         return without_ros(command, error)
     with operator(options.namespace, options.controller, options.timeout) as session:
         try:
-            return work(session)
+            return work(session) or 0
         except RefusedError as error:
             print('\nwhat to do: '.join([f'psdyn: {error}', *advice(str(error))]), file=sys.stderr)
             return 1

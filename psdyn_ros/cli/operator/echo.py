@@ -19,6 +19,5 @@ def run(options):
         from ...tools.operator.recording import echo
 
         echo(operator, options.topic, options.count)
-        return 0
 
     return with_operator(options, 'echo', work)

@@ -3,11 +3,7 @@
 from ._session import add_session, with_operator
 
 HELP = 'configure and activate a running controller where needed, and let it hold the machine where it is'
-
-
-def add_arguments(parser):
-    """Add the arguments of the command to its parser."""
-    add_session(parser)
+add_arguments = add_session
 
 
 def run(options):
@@ -18,6 +14,5 @@ def run(options):
             print(step, flush=True)
             settling = operator.timeout     # a machine that was just let go may sink until its oil carries it
         print(f'{operator.controller}: {operator.enable(settling)}')
-        return 0
 
     return with_operator(options, 'enable', work)

@@ -25,6 +25,5 @@ def run(options):
 
         seconds = follow(operator, target(operator, positions, options.seconds), not options.no_wait)
         print('accepted' if options.no_wait else f'the machine is there, after {seconds:.1f} s')
-        return 0
 
     return with_operator(options, 'move', work)

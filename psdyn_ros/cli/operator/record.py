@@ -26,6 +26,5 @@ def run(options):
                         say=lambda line: print(line, flush=True))
         for topic, count in sorted(counts.items()):
             print(f'{count:8d}  {topic}')
-        return 0
 
     return with_operator(options, 'record', work)

@@ -23,6 +23,5 @@ def run(options):
 
         seconds = follow(operator, waypoints, not options.no_wait)
         print('accepted' if options.no_wait else f'followed to its end, in {seconds:.1f} s')
-        return 0
 
     return with_operator(options, 'send', work)

@@ -3,11 +3,7 @@
 from ._session import add_session, with_operator
 
 HELP = 'print what running nodes report, and where the joints are'
-
-
-def add_arguments(parser):
-    """Add the arguments of the command to its parser."""
-    add_session(parser)
+add_arguments = add_session
 
 
 def run(options):

@@ -3,11 +3,7 @@
 from ._session import add_session, with_operator
 
 HELP = 'let a running controller stop its machine and stand by; not an emergency stop'
-
-
-def add_arguments(parser):
-    """Add the arguments of the command to its parser."""
-    add_session(parser)
+add_arguments = add_session
 
 
 def run(options):
@@ -16,6 +12,5 @@ def run(options):
         from ...tools.operator.motion import stop
 
         print(f'{operator.controller}: {stop(operator)}')
-        return 0
 
     return with_operator(options, 'stop', work)

@@ -195,16 +195,12 @@ class ControllerInputs:
     # load
 
     def _payload(self, msg):
-        body = msg.inertia
-        inertia = [[body.ixx, body.ixy, body.ixz], [body.ixy, body.iyy, body.iyz], [body.ixz, body.iyz, body.izz]]
         try:
-            if not msg.header.frame_id:
-                raise MessageError('frame_id is empty; expected the link that carries the payload')
-            self._core.set_payload(msg.header.frame_id, body.m, np.array(three(body.com)), np.array(inertia))
+            self._core.set_payload(*conversions.payload_from_msg(msg))
         except PsdynError as error:
             self._reject_load('payload', error)
         else:
-            self._node.get_logger().info(f'{msg.header.frame_id} carries {body.m:g} kg')
+            self._node.get_logger().info(f'{msg.header.frame_id} carries {msg.inertia.m:g} kg')
 
     def _imu(self, msg):
         try:

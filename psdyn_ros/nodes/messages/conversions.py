@@ -12,13 +12,11 @@ from collections import Counter
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from ...api.orientation import quaternion
 from ...control.reference.trajectory import Waypoints
 from ...model.errors import PsdynError
 from ...model.units import SECOND
@@ -185,6 +183,15 @@ def trajectory_to_msg(waypoints):
     return msg
 
 
+def payload_from_msg(msg):
+    """(link, mass, com (3,), inertia (3, 3)) of an InertiaStamped: on the link `frame_id`, about the com."""
+    if not msg.header.frame_id:
+        raise MessageError('frame_id is empty; expected the link that carries the payload')
+    i = msg.inertia
+    inertia = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
+    return msg.header.frame_id, i.m, np.array([i.com.x, i.com.y, i.com.z]), inertia
+
+
 class JointStateWriter:
     """A JointState of n joints, refilled: `position`, `velocity`, `effort` are (n,) views of `message`."""
 
@@ -198,27 +205,6 @@ class JointStateWriter:
         """The message with this stamp."""
         ns_to_stamp(ns, self._stamp)
         return self.message
-
-
-class BaseWriter:
-    """PoseStamped and TwistStamped of a floating base, refilled."""
-
-    def __init__(self, manipulator):
-        self._manipulator, self._link = manipulator, manipulator.machine.base_link
-        self._pose, self._twist = PoseStamped(), TwistStamped()
-        self._pose.header.frame_id, self._twist.header.frame_id = manipulator.links[0], self._link
-
-    def fill(self, ns, x, xd):
-        """(pose of the base in the root link, twist of its origin in its axes) of the state x (nx,), xd (dof,)."""
-        pose = self._manipulator.link_pose(x, self._link)
-        place, turn = self._pose.pose.position, self._pose.pose.orientation
-        place.x, place.y, place.z = pose[:3, 3].tolist()
-        turn.x, turn.y, turn.z, turn.w = quaternion(pose[:3, :3]).tolist()
-        linear, angular = self._twist.twist.linear, self._twist.twist.angular
-        linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = xd[:6].tolist()
-        for message in (self._pose, self._twist):
-            ns_to_stamp(ns, message.header.stamp)
-        return self._pose, self._twist
 
 
 class LabelledArrayWriter:

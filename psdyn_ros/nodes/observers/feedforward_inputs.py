@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...model.errors import PsdynError
-from ..messages.conversions import MessageError, NameMaps
+from ..messages.conversions import MessageError, NameMaps, payload_from_msg
 from ..runtime.parameters import Parameter
 
 EFFORTS_OF = (
@@ -48,15 +48,6 @@ class MotionReader:
         joints = self._manipulator().joints
         known = tuple(name for name in joints if name in names)
         return known, np.array([names.index(name) for name in known], dtype=np.intp)
-
-
-def payload_from_msg(msg):
-    """(link, mass, com (3,), inertia (3, 3)) of an InertiaStamped: on the link `frame_id`, about the com."""
-    if not msg.header.frame_id:
-        raise MessageError('frame_id is empty; expected the link that carries the payload')
-    i = msg.inertia
-    inertia = np.array([[i.ixx, i.ixy, i.ixz], [i.ixy, i.iyy, i.iyz], [i.ixz, i.iyz, i.izz]])
-    return msg.header.frame_id, i.m, np.array([i.com.x, i.com.y, i.com.z]), inertia
 
 
 def take_payload(feedforward, msg, rejections, log, now):

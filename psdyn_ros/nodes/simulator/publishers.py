@@ -11,7 +11,7 @@ from ...kernels.hydraulics.records import QUANTITIES
 from ...model.parameters.sensors import KINDS
 from ...model.units import SECOND
 from ...simulation.sensors.kinds import PRESSURES
-from ..messages.conversions import BaseWriter, JointStateWriter, LabelledArrayWriter
+from ..messages.conversions import JointStateWriter, LabelledArrayWriter
 from ..runtime.qos import RELIABLE
 from .messages import (
     DynamicStateWriter,
@@ -48,7 +48,8 @@ class PlantOutputs:
             JointState, 'joint_states', RELIABLE, qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._base = None
         if self._machine.floating:
-            self._base = BaseWriter(self._machine)
+            self._base = tuple(make(self._machine, self._machine.machine.base_link)
+                               for make in (LinkPoseWriter, LinkTwistWriter))
             self._poses = node.create_publisher(PoseStamped, '~/base_pose', RELIABLE)
             self._twists = node.create_publisher(TwistStamped, '~/base_twist', RELIABLE)
         self._details = []              # (publisher, function that publishes on it)
@@ -134,9 +135,9 @@ class PlantOutputs:
             one.publish(self._sample, self._clock, self._plant.steps)
         ns = self._clock.stamp
         if self._base:
-            pose, twist = self._base.fill(ns, self._plant.x, self._plant.xd)
-            self._poses.publish(pose)
-            self._twists.publish(twist)
+            pose, twist = self._base
+            self._poses.publish(pose.fill(ns, self._plant.x))
+            self._twists.publish(twist.fill(ns, self._plant.x, self._plant.xd))
         if self._turn == 0:
             if self._clock.lock_step:
                 # a second may be many periods, and who comes in time misses none

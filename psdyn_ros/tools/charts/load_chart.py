@@ -2,7 +2,6 @@
 import csv
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ...validation.report.figure_style import BLUE, DPI, VERMILLION
@@ -13,7 +12,6 @@ LEVELS = 8
 def draw(chart, path, title):
     """Write the picture of a `LoadChart` to a file: masses in the plane of reach and height, and the best per reach."""
     figure = Figure(figsize=(11.0, 6.0), layout='constrained')
-    FigureCanvasAgg(figure)
     plane, curve = figure.subplots(1, 2)
     known = np.ma.masked_invalid(chart.mass)
     finite = known.compressed()

@@ -2,7 +2,6 @@
 import csv
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ...control.offline.time_optimal import opening_loss
@@ -16,7 +15,6 @@ def draw(motion, limits, path, title):
     names = motion.axes['f'].names
     rows = len(names) + np.isfinite(limits.flow)
     figure = Figure(figsize=(12.0, 2.3 * rows), layout='constrained')
-    FigureCanvasAgg(figure)
     grid = figure.subplots(rows, 2, sharex=True, squeeze=False)
     lost_up, lost_down = opening_loss(limits, motion.xd)
     for k, name in enumerate(names):

@@ -28,12 +28,6 @@ def _clamped_outward(bench):
     return not ((excess > slack) & near_upper | (excess < -slack) & near_lower).any()
 
 
-@contextmanager
-def _law(bench, update):
-    with bench.law_spoilt(update):
-        yield
-
-
 def _wide_margin(declaration, machine):
     """Soft margins of the end stops so wide that the machine starts within that of its telescope."""
     m, margin = machine.manipulator, declaration.soft_margin.copy()
@@ -44,7 +38,7 @@ def _wide_margin(declaration, machine):
 @injection('end_stop', states=(HOLD,), amend=_wide_margin, lies=True, conforms=_clamped_outward)
 def _pushed_towards_an_end_stop(bench):
     outward = -0.05 * bench.declaration.command_limit * np.eye(bench.declaration.command_limit.size)[-1]
-    yield from during(_law(bench, lambda command: command + outward))
+    yield from during(bench.law_spoilt(lambda command: command + outward))
 
 
 @injection('clamped', states=UNDER_LAW, after=After.ONCE, lies=True)
@@ -56,12 +50,12 @@ def _a_command_too_large(bench):
         left[0] -= 1
         return command + 3.0 * limit * np.sign(command + 1e-30) if left[0] >= 0 else command
     with bench.unrestrained():
-        yield from during(_law(bench, too_large))
+        yield from during(bench.law_spoilt(too_large))
 
 
 def _bad_output(name, spoil):
     def bring(bench):
-        yield from during(_law(bench, lambda command: spoil(bench, command)))
+        yield from during(bench.law_spoilt(lambda command: spoil(bench, command)))
     bring.__name__ = name
     # a ramp to rest does not ask the law: nothing bad comes out of it
     injection('output_rejected', states=UNDER_LAW)(bring)
@@ -92,7 +86,7 @@ def _clipped_while_the_error_grows(bench):
         holding = bench.law.holding(bench.plant.x)
         return holding + (GIVEN if bench.machine.hydraulics else 0.0) * (command - holding)
     with bench.unrestrained():      # the integral of a law that is not clipped by itself is another fault
-        yield from during(_law(bench, clipped))
+        yield from during(bench.law_spoilt(clipped))
 
 
 # reference
@@ -107,7 +101,7 @@ def _off(bench):
 
 @injection('tracking', states=(RUN,), lies=True, onset=_off, after=After.ONCE)
 def _the_machine_does_not_follow(bench):
-    yield from during(_law(bench, lambda command: bench.law.holding(bench.plant.x)))
+    yield from during(bench.law_spoilt(lambda command: bench.law.holding(bench.plant.x)))
 
 
 def _stream(bench, seconds):
@@ -168,7 +162,7 @@ def _towards_a_singularity(bench):
 def _an_exception_in_the_law(bench):
     def fail(command):
         raise bench.fault_rng.choice([RuntimeError, ZeroDivisionError, KeyError])('injected')
-    yield from during(_law(bench, fail))
+    yield from during(bench.law_spoilt(fail))
 
 
 @contextmanager

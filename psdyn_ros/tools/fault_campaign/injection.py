@@ -4,7 +4,7 @@ It is a generator function: what stands before its `yield` brings the fault abou
 `fault_trials.py` measures from the turn after the first part.
 """
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -77,6 +77,5 @@ def injection(condition, name='', **how):
 
 def during(context):
     """The context as a generator: entered before the yield, left after it."""
-    with ExitStack() as stack:
-        stack.enter_context(context)
+    with context:
         yield

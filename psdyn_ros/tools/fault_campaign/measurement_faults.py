@@ -1,7 +1,5 @@
 """Injections of what is measured: states and pressures."""
 
-from contextlib import contextmanager
-
 import numpy as np
 
 from ...kernels.runtime.status import SINGULAR
@@ -9,12 +7,6 @@ from ...model.units import HOUR, MILLISECOND
 from .injection import DRIVEN, RUN, STANDBY, UNDER_LAW, After, during, injection
 
 # joint state
-
-@contextmanager
-def _state(bench, spoil):
-    with bench.spoilt(spoil_state=spoil):
-        yield
-
 
 def _only(count, spoil):
     """`spoil` for so many messages, then what comes as it is."""
@@ -29,29 +21,29 @@ def _only(count, spoil):
 @injection('state_missed', states=(RUN,), after=After.ONCE)
 def _some_missed(bench):
     # with three, jitter decides whether a cycle finds the last state three periods old
-    yield from during(_state(bench, _only(int(bench.fault_rng.integers(4, 9)), lambda msg: None)))
+    yield from during(bench.spoilt(spoil_state=_only(int(bench.fault_rng.integers(4, 9)), lambda msg: None)))
 
 
 @injection('state_silent')
 def _no_states(bench):
-    yield from during(_state(bench, lambda msg: None))
+    yield from during(bench.spoilt(spoil_state=lambda msg: None))
 
 
 @injection('state_lost')
 def _no_states_for_long(bench):
-    yield from during(_state(bench, lambda msg: None))
+    yield from during(bench.spoilt(spoil_state=lambda msg: None))
 
 
 @injection('state_silent', states=UNDER_LAW)
 def _every_state_refused(bench):
     """What is refused does not make the input younger: the escalation goes on."""
-    yield from during(_state(bench, lambda msg: msg._replace(x=msg.x * np.nan)))
+    yield from during(bench.spoilt(spoil_state=lambda msg: msg._replace(x=msg.x * np.nan)))
 
 
 def _spoilt_state(condition, name, spoil, **how):
     """Register a state that is refused, and leads to F01 when it lasts."""
     def bring(bench):
-        yield from during(_state(bench, lambda msg: spoil(bench, msg)))
+        yield from during(bench.spoilt(spoil_state=lambda msg: spoil(bench, msg)))
     injection(condition, name, **{'states': (*UNDER_LAW, STANDBY), **how})(bring)
 
 
@@ -84,7 +76,7 @@ def _stamps_repeat(bench):
     def frozen(msg):
         last.append(msg.stamp)
         return msg._replace(stamp=last[0])
-    yield from during(_state(bench, frozen))
+    yield from during(bench.spoilt(spoil_state=frozen))
 
 
 @injection('stamp_order', states=(RUN,), after=After.ONCE)
@@ -95,7 +87,7 @@ def _pairs_out_of_order(bench):
     def disorder(msg):
         kept.append(msg)
         return None if len(kept) < 4 else [kept[3], *kept[:3]] if len(kept) == 4 else msg
-    yield from during(_state(bench, disorder))
+    yield from during(bench.spoilt(spoil_state=disorder))
 
 
 @injection('state_jump', states=DRIVEN)
@@ -103,12 +95,12 @@ def _a_step_that_lasts(bench):
     n = bench.plant.x.size
     i, size = bench.fault_rng.integers(n), bench.fault_rng.choice([-1.0, 1.0]) * bench.fault_rng.uniform(0.05, 0.5)
     step = size * np.eye(n)[i]
-    yield from during(_state(bench, lambda msg: msg._replace(x=msg.x + step)))
+    yield from during(bench.spoilt(spoil_state=lambda msg: msg._replace(x=msg.x + step)))
 
 
 @injection('state_jump', states=UNDER_LAW)
 def _absurd_positions(bench):
-    yield from during(_state(bench, lambda msg: _enormous(bench, msg)))
+    yield from during(bench.spoilt(spoil_state=lambda msg: _enormous(bench, msg)))
 
 
 @injection('state_frozen', states=(RUN,), lies=True, after=After.ONCE)
@@ -121,7 +113,7 @@ def _one_position_frozen(bench):
         left = max(1.0 - 1e-9 * (bench.now - ended[0]), 0.0) if ended else 1.0
         return msg._replace(x=np.where(frozen, left * x + (1.0 - left) * msg.x, msg.x),
                             xd=np.where(frozen, 0.0, msg.xd))
-    with _state(bench, freeze):
+    with bench.spoilt(spoil_state=freeze):
         yield
         ended.append(bench.now)
         bench.turns(1.0)
@@ -132,7 +124,7 @@ def _velocity_bias(share):
         n = bench.plant.x.size
         i, sign = bench.fault_rng.integers(n), bench.fault_rng.choice([-1.0, 1.0])
         bias = np.eye(n)[i] * sign * share * bench.declaration.plausibility.velocity_residual
-        yield from during(_state(bench, lambda msg: msg._replace(xd=msg.xd + bias)))
+        yield from during(bench.spoilt(spoil_state=lambda msg: msg._replace(xd=msg.xd + bias)))
     return bring
 
 
@@ -143,7 +135,7 @@ injection('velocity_suspect', 'velocities_a_little_off', states=UNDER_LAW, lies=
 def _residual(share):
     def bring(bench):
         residual = share * bench.declaration.plausibility.closure_tolerance
-        yield from during(_state(bench, lambda msg: msg._replace(residual=residual)))
+        yield from during(bench.spoilt(spoil_state=lambda msg: msg._replace(residual=residual)))
     return bring
 
 
@@ -163,7 +155,7 @@ def _another_assembly_mode(bench):
         positions = m.joint_state(msg.x)[1][columns]
         positions[0] = np.pi - positions[0]
         return msg._replace(positions=positions)
-    yield from during(_state(bench, measured))
+    yield from during(bench.spoilt(spoil_state=measured))
 
 
 # pressures
@@ -189,13 +181,13 @@ HANGING = {'levels': ('hanging',), 'states': (RUN,)}
 
 @injection('passive_silent', **HANGING)
 def _passive_joints_are_not_measured(bench):
-    yield from during(_state(bench, lambda msg: msg._replace(passive=None)))
+    yield from during(bench.spoilt(spoil_state=lambda msg: msg._replace(passive=None)))
 
 
 @injection('passive_jump', after=After.ONCE, **HANGING)
 def _a_passive_joint_jumps(bench):
     off = bench.fault_rng.choice([-1.0, 1.0])
-    yield from during(_state(bench, _only(1, lambda msg: msg._replace(passive=msg.passive + off))))
+    yield from during(bench.spoilt(spoil_state=_only(1, lambda msg: msg._replace(passive=msg.passive + off))))
 
 
 @injection('passive_imu', after=After.ONCE, **HANGING)
@@ -203,7 +195,7 @@ def _an_inertial_sensor_lies_on_its_side(bench):
     def spoil(msg):
         bench.core.take_imu('load', np.zeros(3), (9.81, 0.0, 0.0))
         return msg
-    yield from during(_state(bench, _only(1, spoil)))
+    yield from during(bench.spoilt(spoil_state=_only(1, spoil)))
 
 
 @injection('passive_unknown', after=After.ONCE, **HANGING)

@@ -1,5 +1,4 @@
 """Figures of one style, drawn without a display."""
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 # Okabe and Ito: distinguished by everyone, and in print
@@ -21,7 +20,6 @@ class Plate:
 
     def write(self, path):
         """Write a PNG file; the same figure makes the same bytes."""
-        FigureCanvasAgg(self.figure)
         self.figure.savefig(path, format='png', metadata={'Software': None})
 
 

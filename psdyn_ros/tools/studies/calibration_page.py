@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
@@ -105,7 +104,6 @@ def draw_delays(path, outcomes):
 
 def _figure(width, height):
     figure = Figure(figsize=(width, height), dpi=DPI, layout='constrained')
-    FigureCanvasAgg(figure)
     axes = figure.subplots()
     axes.grid(True, color='#dddddd', linewidth=0.6)
     axes.set_axisbelow(True)

@@ -1,7 +1,6 @@
 """The page and the picture of the study of identification."""
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ...validation.identification.identified import SPEEDS
@@ -49,7 +48,6 @@ def draw(path, results, conditions):
     results  {name of the condition: [Outcome]}
     """
     figure = Figure(figsize=(12.0, 3.4 + 2.2), dpi=DPI, layout='constrained')
-    FigureCanvasAgg(figure)
     grid = figure.subplots(2, len(conditions), sharey=False)
     colors = dict(zip(CYLINDERS, (BLUE, VERMILLION, GREEN)))
     for column, condition in enumerate(conditions):

@@ -1,7 +1,6 @@
 """The page and the picture of the study of tracking."""
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from . import PAGES
@@ -29,7 +28,6 @@ def draw(path, errors, corners, in_corners):
     in_corners  {law: [(3,)] [m]}, one for each of `corners`
     """
     figure = Figure(figsize=(11.0, 7.0), dpi=110, layout='constrained')
-    FigureCanvasAgg(figure)
     axes = figure.subplots(2, 3)
     figure.suptitle('Crane on valves, plain sensors, 2 ms late: exact model (above), corners of wrong models (below)',
                     fontsize=11)

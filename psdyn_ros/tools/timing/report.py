@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scipy.stats import binom
@@ -107,7 +106,6 @@ def picture(results):
     """Figure: share of cycles beyond a duration, one row for each rate and trigger, one column for each duration."""
     rows = list(dict.fromkeys(key[1:] for key in results))
     figure = Figure(figsize=(11.0, 1.0 + 2.6 * len(rows)), dpi=DPI, layout='constrained')
-    FigureCanvasAgg(figure)
     grid = figure.subplots(len(rows), len(SHOWN), squeeze=False, sharex='col', sharey=True)
     for axes_of_row, (rate, trigger) in zip(grid, rows):
         for axes, (quantity, title) in zip(axes_of_row, SHOWN):

@@ -20,7 +20,7 @@ PICTURES = (
     ('velocity', ((MEASURED, 'velocity', '#000000'),)))
 
 
-class PredictedBag:
+class PredictedBag(RowBag):
     """Writes predictions into the folder `path`, one after the other; to be used in a `with` statement.
 
     manipulator  whose actuators come first in each message, then coordinates that are none
@@ -40,20 +40,8 @@ class PredictedBag:
         self._columns = [self.names.index(name) for name in self._coordinates]
         self._start, self._rate, self._next = start_ns, rate, -np.inf
         states, moved = joint_states(self.names), accelerations(self._coordinates)
-        self._bag = RowBag(path, {MEASURED: states, PREDICTED: states, FRICTIONLESS: states, RESIDUAL: states,
-                                  MEASURED_ACCELERATION: moved, PREDICTED_ACCELERATION: moved})
-
-    def __enter__(self):
-        self._bag.__enter__()
-        return self
-
-    def __exit__(self, *failure):
-        self._bag.__exit__(*failure)
-
-    @property
-    def count(self):
-        """Messages so far."""
-        return self._bag.count
+        super().__init__(path, {MEASURED: states, PREDICTED: states, FRICTIONLESS: states, RESIDUAL: states,
+                                MEASURED_ACCELERATION: moved, PREDICTED_ACCELERATION: moved})
 
     def add(self, prediction):
         """Take a `Prediction`; some of its core rows, `rate` each second."""
@@ -77,7 +65,7 @@ class PredictedBag:
                   for topic, effort in zip((MEASURED, PREDICTED, FRICTIONLESS, RESIDUAL), efforts)}
         values[MEASURED_ACCELERATION] = (prediction.xdd[rows],)
         values[PREDICTED_ACCELERATION] = (prediction.xdd_fd[rows],)
-        self._bag.write(self._start + np.rint(prediction.t[rows] * SECOND).astype(np.int64), values)
+        self.write(self._start + np.rint(prediction.t[rows] * SECOND).astype(np.int64), values)
 
     def _wide(self, efforts):
         """(n, names) of efforts (n, actuators)."""

@@ -3,6 +3,7 @@
 Nothing here grows with the bag but its index, of some hundred bytes for each chunk.
 """
 
+from contextlib import closing
 from itertools import islice
 from typing import NamedTuple
 
@@ -300,7 +301,7 @@ class _SqlitePart:
         # a damaged database fails in as many ways as there are
         except Exception as error:
             raise BagError(f"'{path}' is no SQLite bag: {shorten(str(error))}") from None
-        return _Closing(reader)
+        return closing(reader)
 
     def close(self):
         """Nothing stays open between two readings."""
@@ -362,19 +363,6 @@ class _Rows:
         return topic, received, data
 
 
-class _Closing:
-    """A reader that stays quiet when it is closed."""
-
-    def __init__(self, reader):
-        self._reader = reader
-
-    def __enter__(self):
-        return self._reader
-
-    def __exit__(self, *_):
-        self._reader.close()
-
-
 def _dialect(connection):
     if connection.ext.serialization_format != 'cdr':
         return UNREADABLE
@@ -386,13 +374,10 @@ def _unpacked_message(message):
 
     try:
         size = zstandard.get_frame_parameters(message).content_size
+        if size in (zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR):
+            return zstandard.ZstdDecompressor().decompress(message, max_output_size=1 << 20)
     except zstandard.ZstdError as error:
         raise Damage(str(error)) from None
-    if size in (zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR):
-        try:
-            return zstandard.ZstdDecompressor().decompress(message, max_output_size=1 << 20)
-        except zstandard.ZstdError as error:
-            raise Damage(str(error)) from None
     if size > MAX_RECORD:
         raise Damage(f'a message of {size} bytes')
     return decompressed(message, 'zstd', size, 0)

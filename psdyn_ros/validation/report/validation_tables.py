@@ -133,7 +133,7 @@ def document(found):
         'version': VERSION, 'verdict': verdict.verdict, 'text': verdict.text, 'but': verdict.but,
         'exit_code': verdict.exit_code, 'reasons': verdict.reasons, 'partial': verdict.partial,
         'left_out': verdict.left_out,
-        'when': [one.as_dict() for one in when_wrong(found)],
+        'when': [one._asdict() for one in when_wrong(found)],
         'checks': [check.as_dict() for check in verdict.checks], 'bag': str(found.bag),
         'machine': found.manipulator.name, 'duration': found.duration, 'usable': metrics.rows * found.channels.period,
         'topics': {'states': found.channels.states, 'efforts': found.channels.efforts,

@@ -27,10 +27,6 @@ class When(NamedTuple):
     regimes: dict
     text: str
 
-    def as_dict(self):
-        """For JSON."""
-        return self._asdict()
-
 
 def when_wrong(found):
     """[`When`] of the actuators of a `Validation` that were beyond a tolerance in some second."""

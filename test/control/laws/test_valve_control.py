@@ -31,11 +31,6 @@ LOOP_GAINS = ('stiffness', 'damping', 'integral', 'flow_stiffness', 'flow_integr
               'derivative')
 
 
-@pytest.fixture(scope='module')
-def hydraulics(crane):
-    return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
-
-
 def with_inertia(factor):
     """The crane with all masses and moments of inertia multiplied."""
     text = (URDF / 'hiab_xs031.urdf').read_text()

@@ -2,16 +2,11 @@
 
 import numpy as np
 import pytest
-from test_reference_motion import BOOMS, at, load, reference_of
+from test_reference_motion import BOOMS, at, reference_of
 
 import psdyn_ros
 from psdyn_ros.control.reference.goal import Goal, GoalError, Result, Status, Tolerance, refusal, tolerances
 from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
-
-
-@pytest.fixture
-def crane():
-    return load()
 
 
 def test_the_numbers_are_those_of_the_messages():

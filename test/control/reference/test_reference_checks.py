@@ -19,11 +19,6 @@ from psdyn_ros.tools.demo.demonstration import demonstration
 STILL = [np.zeros(4)]
 
 
-@pytest.fixture
-def crane():
-    return load()
-
-
 def angles(crane, joints, x):
     names, q, _, _ = crane.joint_state(x)
     return np.array([q[names.index(name)] for name in joints])

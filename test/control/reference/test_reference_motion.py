@@ -27,11 +27,6 @@ def load(name='hiab_xs031'):
     return psdyn_ros.load(URDF / f'{name}.urdf', allow_unphysical=True)
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return load()
-
-
 def reference_of(machine, **limits):
     reference = ReferenceMotion(machine, ReferenceLimits(**limits))
     reference.hold(machine.initial_position)

@@ -12,11 +12,6 @@ from psdyn_ros.tools.demo.demonstration import demonstration
 
 
 @pytest.fixture
-def crane():
-    return load()
-
-
-@pytest.fixture
 def moving(crane):
     """The demonstration, followed from time 0 on, with the path that it takes if nothing comes between."""
     reference = reference_of(crane, deceleration=DECELERATION)

@@ -13,11 +13,6 @@ from psdyn_ros.kernels.control.path import path_sample
 TIMEOUT = 0.1
 
 
-@pytest.fixture
-def crane():
-    return load()
-
-
 def wave(home, t):
     """A motion that somebody streams, from rest; rows x, xd, xdd."""
     amplitude, w = 0.02 * np.ones(4), 2.0

@@ -12,11 +12,6 @@ from psdyn_ros.control.reference.trajectory import TrajectoryError
 PERIOD = 0.002
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return load()
-
-
 def travel(machine, share, duration):
     """A function t -> (3, dof) of points from rest to rest that reach this share of the rated speeds."""
     far = share * machine.limits.velocity * duration / 1.875 * np.array([1.0, 0.3, 0.3, 0.6])

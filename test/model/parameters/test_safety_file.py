@@ -267,16 +267,6 @@ def machine(name):
     return psdyn_ros.load(ROOT / 'urdf' / f'{name}.urdf')
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return machine('hiab_xs031')
-
-
-@pytest.fixture(scope='module')
-def hydraulics(crane):
-    return read_hydraulics(CONFIG / 'hiab_xs031_hydraulics.yaml', crane.actuators)
-
-
 CRANE = (CONFIG / 'hiab_xs031_safety.yaml').read_text()
 
 

@@ -8,8 +8,6 @@ import pytest
 from conftest import thorough
 from support.machines import URDF
 
-import psdyn_ros
-
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from builtin_interfaces.msg import Time  # noqa: E402
@@ -25,7 +23,6 @@ from psdyn_ros.control.laws.gains import gain_entries, with_entries  # noqa: E40
 from psdyn_ros.control.laws.valve_computed_torque import ValveControl  # noqa: E402
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
-from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.model.units import ATMOSPHERE  # noqa: E402
 from psdyn_ros.nodes.controller.parameters import gains  # noqa: E402
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
@@ -35,16 +32,6 @@ from psdyn_ros.nodes.messages.pressures import PORTS, PressureInputs, TelemetryR
 CRANE, HYDRAULICS = URDF / 'hiab_xs031.urdf', find_config('hiab_xs031_hydraulics.yaml')
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 COLUMNS = (*QUANTITIES, 'safe', 'stamp')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
-
-
-@pytest.fixture(scope='module')
-def hydraulics(crane):
-    return read_hydraulics(HYDRAULICS, crane.actuators)
 
 
 def telemetry(pressures, stamp, rows=CYLINDERS, columns=COLUMNS, supply=190e5):

@@ -20,11 +20,6 @@ LEVELS = {'effort': CRANE, 'valve': VALVES}
 
 
 @pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
-
-
-@pytest.fixture(scope='module')
 def controllers():
     return yaml.safe_load(CONTROLLERS.read_text())
 

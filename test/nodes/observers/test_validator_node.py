@@ -12,12 +12,10 @@ rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
+from support.nodes.by_hand import nodes_by_hand  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 
 from psdyn_ros.model.errors import ModelError, UnknownNameError  # noqa: E402
@@ -57,39 +55,13 @@ def telemetry(ns, pressures):
 
 @pytest.fixture
 def make():
-    """Function that puts the validator on a node without a network, and keeps what it publishes as `sent[topic]`."""
-    context = rclpy.Context()
-    rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
-    nodes = []
-
-    def build(**values):
-        values = {'robot_description': str(CRANE), **values}
-        node = rclpy.create_node('validator', context=context, automatically_declare_parameters_from_overrides=True,
-                                 parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
-        nodes.append(node)
-        sent, heard = {}, {}
-
-        def publisher(kind, topic, *arguments, **options):
-            messages = sent.setdefault(topic.removeprefix('~/'), [])
-            return SimpleNamespace(publish=lambda msg: messages.append(
-                deserialize_message(serialize_message(msg), type(msg))))
-
-        def subscription(kind, topic, callback, *arguments, **options):
-            heard[topic] = lambda msg: callback(serialize_message(msg) if options.get('raw') else msg)
-            return SimpleNamespace(topic_name=f'/{topic}')
-
-        node.create_publisher, node.create_subscription = publisher, subscription
-        return SimpleNamespace(node=node, work=ValidatorNode(node), sent=sent, heard=heard)
-
-    yield build
-    for node in nodes:
-        node.destroy_node()
-    rclpy.try_shutdown(context=context)
+    with nodes_by_hand() as build:
+        yield lambda **values: build(ValidatorNode, 'validator', **values)
 
 
 def play(made, rows, begin=BEGIN, offset=(0.0, 0.0, 0.0, 0.0)):
     for ns, x, xd, effort, _ in rows:
-        made.heard['joint_states'](state(begin + ns, x, xd, effort + offset))
+        made.hear['joint_states'](state(begin + ns, x, xd, effort + offset))
 
 
 def report(made, now=BEGIN, simulated=False):
@@ -173,25 +145,25 @@ def test_bad_messages_are_counted_and_a_wrong_robot_is_named(make):
     ns, x, xd, effort, pressures = rows[-1]
     ns += BEGIN + SECOND // 100
     for bad in (state(ns, [float('nan'), *x[1:]]), state(ns, x[:3]), state(0, x), state(BEGIN, x)):
-        made.heard['joint_states'](bad)
-    made.heard['simulator/hydraulic_telemetry'](telemetry(ns, np.full((3, 2), np.nan)))
-    made.heard['simulator/hydraulic_telemetry'](Float64MultiArray(data=[1.0]))
+        made.hear['joint_states'](bad)
+    made.hear['simulator/hydraulic_telemetry'](telemetry(ns, np.full((3, 2), np.nan)))
+    made.hear['simulator/hydraulic_telemetry'](Float64MultiArray(data=[1.0]))
     found = report(made)['machine']
     assert found[0] == WARN and '6 messages rejected' in found[1]
     assert found[2]['rejected joint_states'] == '4' and found[2]['rejected pressures'] == '2'
     assert 'before that of the last one' in found[2]['last rejected joint_states']
-    made.heard['joint_states'](state(ns, x, xd, effort))
+    made.hear['joint_states'](state(ns, x, xd, effort))
     found = report(made)['machine']
     assert found[0] == WARN and 'no pressures on /simulator/hydraulic_telemetry' not in found[1]
     said, more = [], make(hydraulics=str(OIL))
     more.node.get_logger = lambda: SimpleNamespace(info=said.append, warning=said.append)
     for k in range(3):
-        more.heard['joint_states'](state(BEGIN + k, [*x, 0.0], names=(*crane().actuators, 'lift_bom')))
+        more.hear['joint_states'](state(BEGIN + k, [*x, 0.0], names=(*crane().actuators, 'lift_bom')))
     assert said == ['measured: slew, lift_cylinder, tilt_cylinder, telescope',
                     "states of lift_bom are passed over: no joint of this machine; did you mean 'lift_boom'?"]
     wrong = make(hydraulics=str(OIL))
     for k in range(6):
-        wrong.heard['joint_states'](state(BEGIN + k, x, names=('slew', 'lift_cilinder', 'tilt_cylinder', 'telescope')))
+        wrong.hear['joint_states'](state(BEGIN + k, x, names=('slew', 'lift_cilinder', 'tilt_cylinder', 'telescope')))
     level, said, _ = report(wrong)['machine']
     assert level == ERROR and "not of 'hiab_xs031': 'lift_cilinder'; did you mean 'lift_cylinder'?" in said
 
@@ -199,9 +171,9 @@ def test_bad_messages_are_counted_and_a_wrong_robot_is_named(make):
 def test_pressures_that_are_missing_are_told(make):
     made, rows = make(hydraulics=str(OIL)), recorded(3.0)
     for ns, x, xd, _, pressures in rows:
-        made.heard['joint_states'](state(BEGIN + ns, x, xd))
+        made.hear['joint_states'](state(BEGIN + ns, x, xd))
         if ns < SECOND:
-            made.heard['simulator/hydraulic_telemetry'](telemetry(BEGIN + ns, pressures))
+            made.hear['simulator/hydraulic_telemetry'](telemetry(BEGIN + ns, pressures))
     level, said, _ = report(made)['machine']
     assert level == WARN and 'no pressures on /simulator/hydraulic_telemetry for ' in said
     made = make(hydraulics=str(OIL))
@@ -214,8 +186,8 @@ def test_known_delays_are_taken_off(make, tmp_path):
     config.write_text('delays: {/simulator/hydraulic_telemetry: 0.05}\nactuator: {delay: 0.02}\n')
     made = make(hydraulics=str(OIL), config=str(config))
     for ns, x, xd, effort, pressures in recorded():
-        made.heard['joint_states'](state(BEGIN + ns, x, xd, effort))
-        made.heard['simulator/hydraulic_telemetry'](telemetry(BEGIN + ns + SECOND // 20, pressures))
+        made.hear['joint_states'](state(BEGIN + ns, x, xd, effort))
+        made.hear['simulator/hydraulic_telemetry'](telemetry(BEGIN + ns + SECOND // 20, pressures))
     found = report(made)
     assert found['machine'][0] == OK and abs(float(found['tilt_cylinder'][2]['delay [s]'])) < 0.01
 

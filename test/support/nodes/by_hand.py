@@ -23,9 +23,9 @@ def nodes_by_hand():
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
     nodes = []
 
-    def build(kind, **values):
+    def build(kind, name='n', **values):
         values = {'robot_description': str(CRANE), **values}
-        node = rclpy.create_node('n', context=context, automatically_declare_parameters_from_overrides=True,
+        node = rclpy.create_node(name, context=context, automatically_declare_parameters_from_overrides=True,
                                  parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
         nodes.append(node)
         sent, listeners, subscribe, create = {}, {}, node.create_subscription, node.create_publisher
@@ -38,7 +38,8 @@ def nodes_by_hand():
                                    get_subscription_count=lambda: listeners.get(name, 1))
 
         def subscription(_, topic, callback, *arguments, **options):
-            heard[topic.removeprefix('~/')] = callback
+            heard[topic.removeprefix('~/')] = lambda msg: callback(
+                serialize_message(msg) if options.get('raw') else msg)
             return subscribe(_, topic, callback, *arguments, **options)
 
         heard = {}

@@ -6,8 +6,7 @@ from support.bags import bag_cases as cases
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.errors import ShapeError
-from psdyn_ros.model.locate import find_config, find_machine
-from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.model.locate import find_machine
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY, write_mcap
 from psdyn_ros.validation.bags.bulk_decoder import ARRAY, JOINT_STATE, PRESSURE, TRAJECTORY
@@ -21,16 +20,6 @@ from psdyn_ros.validation.signals.topics import find_topics
 PERIOD = 0.002
 QUANTITIES = ('pressure_a', 'pressure_b', 'flow_a', 'stamp')
 ATMOSPHERE = 101325.0
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return load(find_machine('hiab_xs031'))
-
-
-@pytest.fixture(scope='module')
-def hydraulics(crane):
-    return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
 
 
 @pytest.fixture(scope='module')

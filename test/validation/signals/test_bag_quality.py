@@ -8,9 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.bags import bag_cases as cases
 
-from psdyn_ros.api.load import load
-from psdyn_ros.model.locate import find_config, find_machine
-from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
 from psdyn_ros.validation.bags.source import open_bag
@@ -24,16 +21,6 @@ from psdyn_ros.validation.signals.unit_checks import Units
 
 PERIOD, COUNT = 0.004, 1200
 QUANTITIES = ('pressure_a', 'pressure_b', 'stamp')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return load(find_machine('hiab_xs031'))
-
-
-@pytest.fixture(scope='module')
-def hydraulics(crane):
-    return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
 
 
 @pytest.fixture(scope='module')
