@@ -39,6 +39,20 @@ def checked_environment(env: npt.ArrayLike, modules: int) -> Array:
     return env
 
 
+def stop_stiffness(manipulator: Manipulator, most: float, step: float) -> dict[str, float]:
+    """Return {joint: N/m, N m/rad} of the stops of coordinates and actuators, at most `most`.
+
+    One on which the inertia at the initial position swings in less than 2 pi steps [s] would throw a joint back faster
+    than it came.
+    """
+    m, x = manipulator, manipulator.initial_position
+    mobility, A = np.linalg.inv(m.mass_matrix(x)), m.actuator_map(x)
+    free = m.dof - len(m.coordinates)       # coordinates of a floating base
+    of_joints = zip((*m.coordinates, *m.actuators),
+                    (*np.diag(mobility)[free:], *np.einsum('ij,jk,ik->i', A, mobility, A)))
+    return {name: min(most, 1.0 / (step**2 * float(one))) if one > 0.0 else most for name, one in of_joints}
+
+
 class Integrator:
     """Advances a state by one step; owns its scratch memory, allocates nothing a step."""
 
@@ -48,7 +62,13 @@ class Integrator:
         self._handle.start_from_last()
         modules = self._handle.modules
         stopped = (modules['coordinate'] >= 0) | (modules['actuator'] >= 0)
-        modules['stop_stiffness'], modules['stop_damping'] = stiffness, damping
+        m, stops = manipulator, stop_stiffness(manipulator, stiffness, self.step_size / self._substeps)
+        joints = (m.dof - len(m.coordinates)) * ('',) + tuple(m.coordinates)
+        for row in np.flatnonzero(stopped):
+            coordinate, actuator = modules[['coordinate', 'actuator']][row]
+            name = joints[coordinate] if coordinate >= 0 else m.actuators[actuator]
+            modules['stop_stiffness'][row] = stops.get(name, stiffness)
+        modules['stop_damping'] = damping
         modules['passive'] |= np.where(stopped & (modules['joint'][:, 0] >= 0) & (stiffness > 0.0), STOPS, 0)
         self._scratch = np.zeros((7, manipulator.nx))
         self._shapes = (manipulator.nx,), (manipulator.dof,), (len(manipulator.actuators),)

@@ -480,7 +480,7 @@ class Manipulator:
         """Return an `Integrator` that advances (x, xd) by `step` [s] in `substeps` parts at constant effort.
 
         stiffness [N/m, N m/rad] and damping [s/m, s/rad] are those of the stops at the limits of actuators and
-        coordinates.
+        coordinates; those of a light joint are softer, as far as a step follows them.
         """
         return Integrator(self, step, substeps, stiffness, damping)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..api.integrator import checked_settings
+from ..api.integrator import checked_settings, stop_stiffness
 from ..kernels.rigid_body.floating_base import position_rate
 from ..kernels.rigid_body.friction import stop_force
 
@@ -21,9 +21,8 @@ class ForcedIntegrator:
 
     def __init__(self, manipulator, external_forces, step, substeps=1, *, stiffness=5e7, damping=1.0):
         self._manipulator, self._external_forces = manipulator, external_forces
-        self.step_size, self._substeps, self._stiffness, self._damping = checked_settings(
-            step, substeps, stiffness, damping)
-        self._stops = list(_limited(manipulator))
+        self.step_size, self._substeps, stiffness, self._damping = checked_settings(step, substeps, stiffness, damping)
+        self._stops = list(_limited(manipulator, stop_stiffness(manipulator, stiffness, step / substeps)))
         self._base, self._wrenches = None, {}
 
     def set_environment(self, base=None, wrenches=None):
@@ -78,19 +77,22 @@ class ForcedIntegrator:
         if not self._stops:
             return
         names, q, qd, _ = self._manipulator.joint_state(x, xd)
-        for row, lower, upper in self._stops:
-            push = (stop_force(lower - q[row], -qd[row], self._stiffness, self._damping)
-                    - stop_force(q[row] - upper, qd[row], self._stiffness, self._damping))
+        for row, lower, upper, stiffness in self._stops:
+            push = (stop_force(lower - q[row], -qd[row], stiffness, self._damping)
+                    - stop_force(q[row] - upper, qd[row], stiffness, self._damping))
             if push:
                 efforts[names[row]] = efforts.get(names[row], 0.0) + push
 
 
-def _limited(manipulator):
-    """Yield (row in the joints, lower, upper) of every coordinate and actuator that has a limit."""
+def _limited(manipulator, stiffness):
+    """Yield (row in the joints, lower, upper, stiffness of stops) of every coordinate and actuator that has a limit.
+
+    stiffness: {joint: N/m, N m/rad}
+    """
     m = manipulator
     seen = set()
     for names, limits in ((m.coordinates, m.coordinate_limits), (m.actuators, m.limits)):
         for name, lower, upper in zip(names, limits.lower, limits.upper):
             if name not in seen and (np.isfinite(lower) or np.isfinite(upper)):
                 seen.add(name)
-                yield m.joints.index(name), float(lower), float(upper)
+                yield m.joints.index(name), float(lower), float(upper), stiffness[name]

@@ -138,14 +138,14 @@ def test_speeds_for_which_valves_are_opened_are_restrained_as_by_numpy(rng):
     rows, slack, room, learning, recent, trim = [1, 2, 3], rng.uniform(0.01, 0.1, N), 5, 0.02, deque(maxlen=5), 0.0
     buffer, found = error_range.make_opening_range(rows, N, room), []
     check = error_range.OpeningRange(*views(buffer, error_range.TYPES))
-    check.slack[:], check.learning[0] = slack, learning
+    check.slack[:], check.learning[0], check.open[:] = slack, learning, [[-1.2], [0.9]]
     for cycle in range(60):
         check.motion[:] = motion = rng.normal(size=(5, N))
         gains, scale, asked = rng.uniform(0.0, 1.0, (2, N)), 0.1 * (cycle % 10), rng.normal(size=N)
         asked *= 10.0 if cycle % 3 == 0 else 0.5
         stopping = cycle % 7 == 0
         least, most = range_of(recent, motion[4], motion[3], gains, scale, motion[:2], motion[2:])
-        low, high = trim + least - slack, trim + most + slack
+        low, high = np.minimum(trim + least - slack, 0.9), np.maximum(trim + most + slack, -1.2)
         edge, fed = np.clip(asked, low, high), trim + scale * motion[4]
         beyond = np.abs(asked - edge) / slack
         kept = np.where(beyond > 0.0, fed + np.maximum(1.0 - beyond, 0.0) * (edge - fed), asked)
@@ -157,7 +157,8 @@ def test_speeds_for_which_valves_are_opened_are_restrained_as_by_numpy(rng):
         assert error_range.restrain_speeds(buffer, gains, scale, asked, stopping) == wanted
         assert check.speeds[rows] == pytest.approx(kept[rows])
         assert check.found[:, rows] == pytest.approx(np.array([asked, low, high])[:, rows])
-        trim += learning * (kept - np.clip(kept, least, most) - trim)
+        within = (kept > -1.2) & (kept < 0.9)
+        trim += within * learning * (kept - np.clip(kept, least, most) - trim)
         assert check.trim[rows] == pytest.approx(trim[rows])
         found.append(wanted[0] >= 0)
     assert any(found) and not all(found)
@@ -167,7 +168,7 @@ class Forces:
     """`judge_momentum` in NumPy."""
 
     def __init__(self, *given):
-        self.rows, self.area, self.residual, self.friction, self.rest, self.integral = given
+        self.rows, self.area, self.residual, self.friction, self.rest, self.integral, self.ends = given
         self.smooth, self.given, self.speed, self.noise = (0.0 * self.area,) * 2, [], None, 0.0 * self.area
 
     def judge(self, model, command, speed, desired, unknown, dt):
@@ -183,11 +184,14 @@ class Forces:
         own, stands = model.inertia[np.ix_(self.rows, self.rows)], not desired.any() and all(np.abs(speed) < self.rest)
         if self.speed is None:
             self.off = self.lack = own @ self.integral if stands else force - now
-            self.usual = now
+            self.usual, self.mean, self.learnt = 0.0 * now if stands else now, speed, 0.0
             self.times, self.first, self.three = [speeds.HORIZON_S] if stands else [], [], np.zeros((3, len(now)))
         else:
             excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
             part, (once, twice) = min(waited / speeds.HORIZON_S, 1.0), self.smooth
+            at = model.state[0, self.rows]
+            excess = np.where(at >= self.ends[1], np.minimum(excess, self.lack), excess)
+            excess = np.where(at <= self.ends[0], np.maximum(excess, self.lack), excess)
             self.three = np.array((*self.three[1:], excess))
             once = once + part * (np.median(self.three, axis=0) - once)
             self.smooth = once, twice + part * (once - twice)
@@ -195,14 +199,19 @@ class Forces:
                 self.times, self.first = [*self.times, waited], [*self.first, excess]
                 self.usual, self.off = now, np.average(self.first, axis=0, weights=self.times)
                 self.lack = self.off
+                self.mean = self.mean + waited / sum(self.times) * (speed - self.mean)
+                self.learnt = speed - self.mean
             else:
                 self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
                 self.lack = self.lack + waited / speeds.LEARNING_S * (self.off - self.lack)
                 self.usual = self.usual + waited / speeds.LEARNING_S * (now - self.usual)
+                self.mean = self.mean + waited / speeds.HORIZON_S * (speed - self.mean)
+                self.learnt = self.learnt + waited / speeds.LEARNING_S * (speed - self.mean - self.learnt)
         self.speed, self.model = speed, now
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
         wrong = np.abs(np.linalg.solve(own, speeds.INACCURACY * (now - self.usual)))
         allowed = (np.clip(5.0 * np.sqrt(self.noise), self.residual, 2.0 * self.residual)
+                   + speeds.INACCURACY * np.abs(speed - self.mean - self.learnt)[self.rows]
                    + speeds.HORIZON_S * (np.abs(np.linalg.inv(own)) @ self.friction + unknown[self.rows] + wrong))
         self.noise = self.noise + 0.005 * (np.minimum(np.abs(change), self.residual)**2 - self.noise)
         self.found, share = (change, allowed), np.abs(change) / allowed
@@ -212,12 +221,15 @@ class Forces:
 @pytest.mark.parametrize('rows', [[0, 1, 2, 3], [0, 3], [1]], ids=['all', 'two', 'one'])
 def test_momentum_is_judged_as_by_numpy(rng, rows):
     area, allowed, rest = rng.uniform(0.5, 2.0, len(rows)), rng.uniform(0.1, 0.3, len(rows)), np.full(N, 0.02)
-    twin, buffer, found = Forces(rows, area, 0.05, allowed, rest, area - 1.0), speeds.make_momentum(rows, N), set()
+    ends = np.array((-0.5 * area, 0.5 * area))
+    twin, buffer = Forces(rows, area, 0.05, allowed, rest, area - 1.0, ends), speeds.make_momentum(rows, N)
+    found = set()
     check, model = speeds.Momentum(*views(buffer, speeds.TYPES)), effort_range.make_effort_model(N)
     check.area[:], check.friction[:], check.rest[:], check.residual[0] = area, allowed, rest, 0.05
-    arrays, check.forces[speeds.INTEGRAL] = set_model(rng, model), area - 1.0
+    arrays, check.forces[speeds.INTEGRAL], check.ends[:] = set_model(rng, model), area - 1.0, ends
     arrays.lack[:] = 0.0
     for cycle in range(400):
+        arrays.state[0] = rng.normal(size=N)
         stands = cycle < 200
         speed = rng.normal(size=N) * (0.005 if stands else 0.1)
         desired, unknown = np.zeros(N) if stands else rng.normal(size=N), rng.uniform(0.0, 0.1, N)

@@ -45,6 +45,8 @@ class OpeningCheck(Check):
         self._range = kernels.OpeningRange(*views(self._buffer, kernels.TYPES))
         self._range.slack[:] = config.declaration.standstill_speed
         self._range.learning[0] = min(config.period / TRIM_TIME, 1.0)
+        full = np.ones(len(self._names))
+        self._range.open[:] = law.rod_speeds(-full), law.rod_speeds(full)
         self.restart()
 
     def restart(self):

@@ -61,7 +61,7 @@ class StateChecks(Check):
         Row('F08', 'state_jump', STOP_OPEN_LOOP, 'positions farther than velocities explain, three in a row', RAMPED, 4,
             event=True),
         Row('F09', 'state_frozen', STOP_OPEN_LOOP, 'a position that is bit-identical while its reference moves farther '
-            'than friction explains', RAMPED, 1, timeout='freeze_bound', event=True),
+            'than friction explains, or after it was noisy at rest', RAMPED, 1, timeout='freeze_bound', event=True),
         warning('F11', 'velocity_suspect', 'positions and velocities differ by half of what is allowed', 'is reported',
                 bound_s=0.05, timeout='velocity_window'),
         Row('F11', 'velocity_residual', STOP_OPEN_LOOP, 'positions and velocities disagree, or drift apart in a '
@@ -244,6 +244,10 @@ class StateChecks(Check):
             text = f'{self._names[i]} says {c["x"][i]:.6g} for {still[i] / 1e6:.0f} ms while it should move'
             self.findings.append(Finding(FROZEN, text if self.commands_received else
                                          NOT_RECEIVED.text.format(text=text)))
+        if bits & kernels.QUIET:
+            i = int(np.argmax(self._channels['repeated']))
+            self.findings.append(Finding(FROZEN, f'{self._names[i]} says {self._channels["x"][i]:.6g} in '
+                                         f'{self._channels["repeated"][i]} states, without its noise'))
         if bits & kernels.DRIFTS and not bits & kernels.DISAGREES:
             drift, most = 1e3 * self._channels['drift'], 1e3 * self._channels['drift_allowed']
             i = int(np.argmax(np.abs(drift) / most))

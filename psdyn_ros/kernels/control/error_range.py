@@ -70,10 +70,11 @@ class OpeningRange(NamedTuple):
     found: np.ndarray       # (3, n) m/s for which valves are opened, and the range of that
     ways: np.ndarray        # (3, n) m of `compare_ways`, forgotten over `FORGET_S`: measured beyond those that `speeds`
                             # give, those, and how far the first may be off
+    open: np.ndarray        # (2, n) m/s of valves that are open entirely, inward and outward
 
 
 # types of the fields of `OpeningRange`
-TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 5
+TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 6
 
 
 def make_opening_range(rows, actuators, room):
@@ -82,7 +83,8 @@ def make_opening_range(rows, actuators, room):
     return pack(OpeningRange(
         rows=np.array(rows, INT), slack=np.zeros(n), learning=np.zeros(1), motion=np.zeros((5, n)),
         recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), trim=np.zeros(n), speeds=np.zeros(n),
-        bounds=np.zeros((2, n)), found=np.zeros((3, n)), ways=np.zeros((3, n))))
+        bounds=np.zeros((2, n)), found=np.zeros((3, n)), ways=np.zeros((3, n)),
+        open=np.array((n * [-np.inf], n * [np.inf]))))
 
 
 @kernel
@@ -91,7 +93,7 @@ def bind_opening_range(buffer):
     return OpeningRange(
         records(buffer, 0, INT)[0], records(buffer, 1, FLOAT)[0], records(buffer, 2, FLOAT)[0], matrix(buffer, 3)[0],
         stack(buffer, 4)[0], records(buffer, 5, INT)[0], records(buffer, 6, FLOAT)[0], records(buffer, 7, FLOAT)[0],
-        matrix(buffer, 8)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0])
+        matrix(buffer, 8)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0], matrix(buffer, 11)[0])
 
 
 @entry
@@ -114,7 +116,8 @@ def restrain_speeds(buffer, gains, scale, asked, stopping):
     for k in range(check.rows.shape[0]):
         i = check.rows[k]
         trim, slack = check.trim[i], check.slack[i]
-        low, high = trim + check.bounds[0, i] - slack, trim + check.bounds[1, i] + slack
+        low = min(trim + check.bounds[0, i] - slack, check.open[1, i])
+        high = max(trim + check.bounds[1, i] + slack, check.open[0, i])
         kept = min(max(asked[i], low), high)
         check.found[ASKED, i], check.found[LOW, i], check.found[HIGH, i] = asked[i], low, high
         off = abs(asked[i] - kept) / slack
@@ -128,8 +131,9 @@ def restrain_speeds(buffer, gains, scale, asked, stopping):
         check.speeds[i] = kept
         if off > most:
             worst, most = i, off
-        explained = min(max(kept, check.bounds[0, i]), check.bounds[1, i])
-        check.trim[i] += check.learning[0] * (kept - explained - trim)
+        if check.open[0, i] < kept < check.open[1, i]:
+            explained = min(max(kept, check.bounds[0, i]), check.bounds[1, i])
+            check.trim[i] += check.learning[0] * (kept - explained - trim)
     return worst, most
 
 

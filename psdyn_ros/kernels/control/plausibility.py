@@ -33,6 +33,9 @@ CHANNEL = np.dtype([
     ('sticking', 'f8'),         # of that travel, so much may be friction [m, rad]
     ('travel_then', 'f8'),      # that integral when the position changed [m, rad]
     ('measured', 'i8'),         # stamp of the last velocity that was another one
+    ('change', 'f8'),           # of the position in the last state [m, rad]
+    ('noise', 'f8'),            # mean square of changes to and fro at rest, over `NOISE_S` [m^2, rad^2]
+    ('repeated', 'i8'),         # states in a row with the same position
 ], align=True)
 
 MEMORY = np.dtype([
@@ -57,11 +60,15 @@ SENSOR = np.dtype([
 
 UNCLOSED, NON_FINITE, ACCEPTED, JUMPED = -3, -2, 0, 1
 ADDED, MOST_ADDED, STEP = 2, 3, 4      # rows of what goes on without its position
-FROZEN, WARNED, DISAGREES, AT_STOP, DRIFTS = 1, 2, 4, 8, 16     # bits
+FROZEN, WARNED, DISAGREES, AT_STOP, DRIFTS, QUIET = 1, 2, 4, 8, 16, 32      # bits
 DRIFT_S = 0.25              # over which a drift of positions from velocities is forgotten
 RATE_S = 0.02               # over which positions tell a rate
 DRIFT_STEP_S = 0.02         # of the disagreement that is allowed, by which a position may drift at rest
 DRIFT_STEPS = 1.5           # steps of an encoder, by which a position may, where they are more
+NOISE_S = 0.5               # over which the noise of a position is smoothed
+NOISY_STEPS = 1.2           # steps of an encoder, and
+LEAST_NOISE = 1e-7          # m, rad, from which on noise does not give the same position
+REPEATED = 25               # times in a row
 MISSED_STEPS = 3.0          # of it, that a position may stay behind its reference without being frozen
 
 # A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
@@ -164,7 +171,11 @@ def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
         c['fastest'] = max(left * c['fastest'], abs(xd))
     else:
         c['travel'] = c['drift'] = c['fastest'] = 0.0
-    step = abs(x - c['x'])
+    change = x - c['x'] if known else 0.0
+    if known and desired_rate == 0.0:       # a motion changes one way for many states, noise to and fro
+        c['noise'] += min(dt / NOISE_S, 1.0) * (-change * c['change'] - c['noise'])
+    c['repeated'], c['change'] = c['repeated'] + 1 if known and change == 0.0 else 0, change
+    step = abs(change)
     if known and step > 0.0 and (c['step'] == 0.0 or step < c['step']):
         c['step'] = step
     if not known or step > 0.0:
@@ -189,6 +200,9 @@ def findings_of_channel(c, m, stamp):
     if (c['driven'] != 0 and c['wanted'] >= max(c['sticking'], MISSED_STEPS * c['step']) and not stands
             and stamp - max(c['changed'], c['driven']) >= m['freeze_time']):
         found |= FROZEN
+    noisy = c['noise'] > max(NOISY_STEPS * c['step'], LEAST_NOISE)**2
+    if noisy and c['repeated'] >= REPEATED and stamp - c['changed'] >= m['freeze_time']:
+        found |= QUIET
     if c['disagreement'] > m['disagreement']:
         found |= DISAGREES
     elif c['disagreement'] > 0.5 * m['disagreement']:

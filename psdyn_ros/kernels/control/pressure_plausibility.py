@@ -51,6 +51,7 @@ LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for 
 LASTING_S = 1.0             # in which an integral forgets what the force lacked
 CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
 HALVINGS = 8                # of the interval in which the command that is allowed is searched
+OPEN = 1.0                  # command of a valve that is open entirely
 
 # One for each sensor: of ports A and B of every cylinder, and of the supply.
 PRESSURE_SENSOR = np.dtype([
@@ -375,6 +376,9 @@ def restrain_valves(buffer, supply, line, pressures, command, last, period, stop
         x = s.motion[MEASURED, axis]
         explain_speed(w, c, fluid, s.motion, period)
         w['commanded'] = speed_for(c, fluid, x, oil, command[axis])
+        if not w['low'] <= w['commanded'] <= w['high']:     # a valve that is open has no more to give
+            w['low'] = min(w['low'], speed_for(c, fluid, x, oil, OPEN))
+            w['high'] = max(w['high'], speed_for(c, fluid, x, oil, -OPEN))
         off = max(w['commanded'] - w['high'], w['low'] - w['commanded']) / w['slack']
         if off > 0.0:
             command[axis] = allowed_command(w, c, fluid, x, oil, command[axis], given(last, axis), off)

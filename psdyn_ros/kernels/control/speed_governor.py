@@ -15,6 +15,7 @@ import math
 from ..runtime.compiler import entry, kernel
 
 ERROR_FROM, ERROR_TO = 0.45, 0.9        # share of the tolerance at which the speed begins to fall, and is the least
+CLIPPED_FROM = 0.15         # the same where commands are clipped: the error is no passing one
 LEAD = 0.1                  # s that a growing error is looked at ahead
 MEMORY = 0.05               # s of the filters of the growth and of clipped commands
 OFTEN = 0.5                 # share of the last cycles with clipped commands from which the speed falls
@@ -43,10 +44,11 @@ def govern(memory, error, clipped, supply, dt):
         memory[GROWTH] += new * ((error - memory[ERROR]) / dt - memory[GROWTH])
     memory[CLIPPED] += new * ((1.0 if clipped else 0.0) - memory[CLIPPED])
     memory[ERROR] = error
-    allowed = falling(error + LEAD * max(memory[GROWTH], 0.0), ERROR_FROM, ERROR_TO)
+    clipped_often = memory[CLIPPED] > OFTEN
+    allowed = falling(error + LEAD * max(memory[GROWTH], 0.0), CLIPPED_FROM if clipped_often else ERROR_FROM, ERROR_TO)
     if not math.isnan(supply):
         allowed = min(allowed, falling(-supply, -SUPPLY_FROM, -SUPPLY_TO))
-    if memory[CLIPPED] > OFTEN:
+    if clipped_often:
         allowed = min(allowed, speed - CLIPPED_FALL * dt)
     memory[SPEED] = max(LEAST, min(allowed, min(speed + RISE * dt, 1.0)))
     return memory[SPEED]

@@ -189,8 +189,9 @@ class Momentum(NamedTuple):
     friction: np.ndarray    # (k,) N, N m by which that of the machine may differ from that of the model
     rest: np.ndarray        # (n,) speeds at which the machine stands
     residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
+    ends: np.ndarray        # (2, k) positions at which end stops carry what pushes outward
     memory: np.ndarray      # (2,) s since the last comparison, and of comparisons; 0: there was none
-    speed: np.ndarray       # (n,) at the last comparison
+    speed: np.ndarray       # (3, n) at the last comparison, and smoothed over `HORIZON_S`; difference of them, learnt
     forces: np.ndarray      # (9, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
                             # and of it learnt; commands times s since the last comparison; beyond what moved between
                             # the last two, and the two before; mean square of `found`; accelerations by the integral of
@@ -201,7 +202,7 @@ class Momentum(NamedTuple):
 
 
 # types of the fields of `Momentum`
-TYPES = INT, *(FLOAT,) * 10
+TYPES = INT, *(FLOAT,) * 11
 
 
 def make_momentum(rows, n):
@@ -209,8 +210,8 @@ def make_momentum(rows, n):
     k = len(rows)
     return pack(Momentum(
         rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
-        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((9, k)), found=np.zeros((2, k)),
-        system=np.zeros((k, k)), right=np.zeros((k, 1))))
+        ends=np.array((k * [-np.inf], k * [np.inf])), memory=np.zeros(2), speed=np.zeros((3, n)),
+        forces=np.zeros((9, k)), found=np.zeros((2, k)), system=np.zeros((k, k)), right=np.zeros((k, 1))))
 
 
 @kernel
@@ -218,9 +219,9 @@ def bind_momentum(buffer):
     """Return the `Momentum` of a buffer."""
     return Momentum(
         records(buffer, 0, INT)[0], records(buffer, 1, FLOAT)[0], records(buffer, 2, FLOAT)[0],
-        records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], records(buffer, 5, FLOAT)[0],
+        records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], matrix(buffer, 5)[0],
         records(buffer, 6, FLOAT)[0], matrix(buffer, 7)[0], matrix(buffer, 8)[0], matrix(buffer, 9)[0],
-        matrix(buffer, 10)[0])
+        matrix(buffer, 10)[0], matrix(buffer, 11)[0])
 
 
 @entry
@@ -275,7 +276,8 @@ def compare_momentum(s, m, speed, dt, stands):
     """Smooth the forces beyond those of the model m that changed no speed within dt [s], and learn of them.
 
     All is learnt in the beginning: over `HORIZON_S`, since a motion may accelerate; at rest what the integral of a law
-    gives, as the rest may answer the steps of a coarse encoder. `lack`, of that integral, begins at 0 where that does.
+    gives, as the rest may answer the steps of a coarse encoder: until more is learnt, the weight of the model is as
+    inaccurate as its changes are later. `lack`, of that integral, begins at 0 where that does.
     Leaves the inertia of these axes in `system`, and what was not learnt yet in `right`.
     """
     forces, count = s.forces, s.rows.shape[0]
@@ -291,8 +293,11 @@ def compare_momentum(s, m, speed, dt, stands):
             # forces of the model change on the way
             excess += 0.5 * (model - forces[MODEL, i])
             for j in range(speed.shape[0]):
-                excess -= m.inertia[row, j] * (speed[j] - s.speed[j]) / dt
+                excess -= m.inertia[row, j] * (speed[j] - s.speed[0, j]) / dt
             share = min(dt / HORIZON_S, 1.0)
+            if not s.ends[0, i] < m.state[0, row] < s.ends[1, i]:
+                outward = 1.0 if m.state[0, row] >= s.ends[1, i] else -1.0
+                excess = min(excess * outward, forces[LACK, i] * outward) * outward
             # a velocity that begins to lie is a jump of the momentum, and the lightest of coupled axes is thrown by it
             middle = median(excess, forces[LAST, i], forces[SECOND_LAST, i])
             forces[LAST, i], forces[SECOND_LAST, i] = excess, forces[LAST, i]
@@ -306,13 +311,16 @@ def compare_momentum(s, m, speed, dt, stands):
                 excess += m.inertia[row, s.rows[j]] * forces[INTEGRAL, j]
         forces[OFF, i] += new * (excess - forces[OFF, i])
         forces[LACK, i] += learnt * (forces[OFF, i] - forces[LACK, i])
-        forces[USUAL, i] += learnt * (model - forces[USUAL, i])
+        if compared > 0.0 or not stands:
+            forces[USUAL, i] += learnt * (model - forces[USUAL, i])
         forces[MODEL, i], forces[IMPULSE, i] = model, 0.0
         s.right[i, 0] = forces[LACK, i] - forces[OFF, i]
         for j in range(count):
             s.system[i, j] = m.inertia[row, s.rows[j]]
     for j in range(speed.shape[0]):
-        s.speed[j] = speed[j]
+        s.speed[0, j] = speed[j]
+        s.speed[1, j] += (new if compared > 0.0 else 1.0) * (speed[j] - s.speed[1, j])
+        s.speed[2, j] += learnt * (speed[j] - s.speed[1, j] - s.speed[2, j])
     s.memory[WAITED_S] = 0.0
     if compared == 0.0:
         s.memory[COMPARED_S] = HORIZON_S if stands else ONE_SPEED_S
@@ -327,6 +335,8 @@ def largest_change(s, unknown):
     for i in range(count):
         noise = min(NOISE_SHARE * math.sqrt(forces[NOISE, i]), NOISE_MOST * s.residual[0])
         found[ALLOWED, i] = max(noise, s.residual[0]) + HORIZON_S * unknown[s.rows[i]]
+        row = s.rows[i]     # the inertia is as inaccurate as the forces
+        found[ALLOWED, i] += INACCURACY * abs(s.speed[0, row] - s.speed[1, row] - s.speed[2, row])
     factorise_symmetric(s.system)
     solve_negative(s.system, s.right)
     for i in range(count):
