@@ -104,6 +104,14 @@ def test_stops_push_never_pull_and_never_give_energy(direction, damping):
     assert depth.max() == pytest.approx(0.5 * np.sqrt(10 / 1e6), rel=1e-2) or damping > 0
 
 
+@pytest.mark.parametrize('mass', [1e-3, 0.1, 1000.0])
+def test_no_stop_throws_a_joint_back_faster_than_it_came(mass):
+    slide = psdyn_ros.load(SLIDE.replace('<mass value="10"/>', f'<mass value="{mass}"/>'))
+    assert slide.total_mass == pytest.approx(mass)
+    speed = run(slide, [0.49], [0.5], [0.0], 200, 1e-3)[1][:, 0]
+    assert speed.min() < 0.0 and np.abs(speed).max() < 0.5 * 1.01
+
+
 def test_stops_hold_an_effort():
     slide = psdyn_ros.load(SLIDE)
     states = run(slide, [0.49], [0.0], [100.0], 4000, 1e-3, stiffness=1e5, damping=10.0, substeps=4)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import psdyn_ros.control
 from psdyn_ros.control import (
@@ -272,6 +273,20 @@ def test_a_fast_move_with_a_saturated_valve_ends_in_its_goal(on_valves, short, s
     np.testing.assert_allclose(plant.x, goal, atol=5e-4)
 
 
+@pytest.mark.parametrize('law, flow', [('valve_computed_torque', 0.6e-3), ('valve_pid', 0.8e-3)])
+def test_a_move_that_needs_more_than_an_open_valve_gives_ends_in_its_goal(law, flow):
+    """Of the lift: twice as fast, and 1.5 times, as its valve lets it go."""
+    text = Path(HYDRAULICS).read_text().replace('1.6666666666666667e-3', str(flow))
+    config = ControllerConfig.from_files(URDF, text, safety=SAFETY, law=law)
+    loop = ClosedLoop(assemble(config), HydraulicPlant(config.machine, config.hydraulics, period=config.period)).start()
+    goal = loop.plant.x + (0.0, 0.25, 0.0, 0.0)
+    loop.send(move(config, loop.plant.x, goal - loop.plant.x, 2.0))
+    record = loop.run(9.0).recording()
+    assert not (record.state >= State.STOPPING).any(), record.reasons
+    assert (record.command[:, 1] > 0.999).sum() > 100
+    np.testing.assert_allclose(loop.plant.x, goal, atol=1e-3)
+
+
 def link(number, length, mass, begins):
     return f'''
   <link name="link_{number}"><inertial><origin xyz="{length / 2} 0 0"/><mass value="{mass}"/>
@@ -281,20 +296,65 @@ def link(number, length, mass, begins):
     <origin xyz="{begins} 0 0"/><axis xyz="0 1 0"/>'''
 
 
+def two_links(masses, rated, efforts, safety=None):
+    """A loop of a controller with the proposed safety file, or this one, around an arm of two links of 0.8 m."""
+    interfaces = ''.join(f'<joint name="joint_{k}"><command_interface name="effort"/></joint>' for k in (1, 2))
+    ends = (f'<limit lower="{-low}" upper="{low}" velocity="{speed}" effort="{most}"/></joint>'
+            for low, speed, most in zip((2, 2.5), rated, efforts))
+    joints = ''.join(link(k, 0.8, mass, begins) + next(ends) for k, mass, begins in zip((1, 2), masses, (0.3, 0.8)))
+    urdf = (f'<robot name="arm"><link name="link_0"/>{joints}<ros2_control name="arm" type="system">{interfaces}'
+            '</ros2_control></robot>')
+    machine = psdyn_ros.load(urdf)
+    config = ControllerConfig.from_files(urdf, safety=safety or proposed_safety(machine))
+    return config, ClosedLoop(assemble(config), Plant(machine, period=config.period, command_timeout=0.02))
+
+
 @pytest.mark.parametrize('most', [104.0, 107.0, 108.0, 109.0])
 def test_an_effort_at_its_limit_does_not_let_a_stop_throw_the_other_axis(most):
     """The elbow needs 98 N m to hold its link, and more to follow the motion that is asked for."""
-    interfaces = ''.join(f'<joint name="joint_{k}"><command_interface name="effort"/></joint>' for k in (1, 2))
-    urdf = (f'<robot name="arm"><link name="link_0"/>{link(1, 0.8, 40, 0.3)}'
-            '<limit lower="-2" upper="2" velocity="1" effort="1500"/></joint>'
-            f'{link(2, 0.8, 25, 0.8)}<limit lower="-2.5" upper="2.5" velocity="1.5" effort="{most}"/></joint>'
-            f'<ros2_control name="arm" type="system">{interfaces}</ros2_control></robot>')
-    machine = psdyn_ros.load(urdf)
-    config = ControllerConfig.from_files(urdf, safety=proposed_safety(machine))
-    loop = ClosedLoop(assemble(config), Plant(machine, period=config.period, command_timeout=0.02)).start()
-    loop.send(Waypoints(machine.coordinates, [1.6], [loop.plant.x - (0.5, 0.8)], np.zeros((1, 2))))
+    proposed = yaml.safe_load(proposed_safety(two_links((40, 25), (1, 1.5), (1500, most))[0].machine))
+    proposed['actuators']['joint_2'] |= {'acceleration': 5.0, 'jerk': 50.0}
+    config, loop = two_links((40, 25), (1, 1.5), (1500, most), yaml.safe_dump(proposed))
+    loop.start().send(Waypoints(config.machine.coordinates, [1.6], [loop.plant.x - (0.5, 0.8)], np.zeros((1, 2))))
     record = loop.run(4.0).recording()
     assert record.speed.max(axis=0).max() < 1.5 and record.speed[:, 0].max() < 1.0
+
+
+LIGHT = (6, 3), (2.5, 3.0), (200, 80)
+
+
+@pytest.mark.parametrize('heavier', [0.9, 1.1])
+def test_a_light_arm_of_another_weight_is_held_and_moved(heavier):
+    """It falls much faster than a crane where its weight is wrong."""
+    config, loop = two_links(*LIGHT)
+    _, other = two_links([heavier * mass for mass in LIGHT[0]], *LIGHT[1:])
+    loop.plant = other.plant
+    loop.start().run(1.0)
+    goal = loop.core.law.desired[0] + (0.9, -1.0)
+    loop.send(Waypoints(config.machine.coordinates, [0.85], [goal], np.zeros((1, 2))))
+    record = loop.run(3.0).recording()
+    assert record.reasons == () and np.abs(loop.plant.x - goal).max() < 1e-3
+
+
+@pytest.mark.parametrize('mass', [0.2, 0.5])
+@pytest.mark.parametrize('moves', [False, True])
+def test_a_load_that_is_declared_as_it_is_picked_up_is_no_fault(mass, moves):
+    config, loop = two_links(*LIGHT)
+    load = 'link_2', mass, np.array([0.8, 0.0, 0.0]), 0.01 * mass * np.eye(3)
+    if moves:
+        goal = loop.start().plant.x + (0.6, -0.6)
+        loop.send(Waypoints(config.machine.coordinates, [1.5], [goal], np.zeros((1, 2))))
+    else:
+        loop.start()
+    loop.run(0.7)
+    heavier = Plant(config.machine.with_payload(*load), period=config.period, command_timeout=0.02)
+    heavier.step(loop.output.command, config.period)
+    heavier.x[:], heavier.xd[:] = loop.plant.x, loop.plant.xd
+    loop.plant = heavier
+    loop.core.set_payload(*load)
+    record = loop.run(3.0).recording()
+    assert record.reasons == ()
+    assert record.speed[-1].max() < 1e-3
 
 
 def test_a_trajectory_to_where_an_actuator_cannot_hold_the_machine_is_refused(on_efforts):

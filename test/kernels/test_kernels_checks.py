@@ -168,7 +168,7 @@ class Forces:
     """`judge_momentum` in NumPy."""
 
     def __init__(self, *given):
-        self.rows, self.area, self.residual, self.friction, self.rest, self.integral, self.ends = given
+        self.rows, self.area, self.residual, self.friction, self.rest, self.integral = given
         self.smooth, self.given, self.speed, self.noise = (0.0 * self.area,) * 2, [], None, 0.0 * self.area
 
     def judge(self, model, command, speed, desired, unknown, dt):
@@ -189,9 +189,6 @@ class Forces:
         else:
             excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
             part, (once, twice) = min(waited / speeds.HORIZON_S, 1.0), self.smooth
-            at = model.state[0, self.rows]
-            excess = np.where(at >= self.ends[1], np.minimum(excess, self.lack), excess)
-            excess = np.where(at <= self.ends[0], np.maximum(excess, self.lack), excess)
             self.three = np.array((*self.three[1:], excess))
             once = once + part * (np.median(self.three, axis=0) - once)
             self.smooth = once, twice + part * (once - twice)
@@ -221,15 +218,12 @@ class Forces:
 @pytest.mark.parametrize('rows', [[0, 1, 2, 3], [0, 3], [1]], ids=['all', 'two', 'one'])
 def test_momentum_is_judged_as_by_numpy(rng, rows):
     area, allowed, rest = rng.uniform(0.5, 2.0, len(rows)), rng.uniform(0.1, 0.3, len(rows)), np.full(N, 0.02)
-    ends = np.array((-0.5 * area, 0.5 * area))
-    twin, buffer = Forces(rows, area, 0.05, allowed, rest, area - 1.0, ends), speeds.make_momentum(rows, N)
-    found = set()
+    twin, buffer, found = Forces(rows, area, 0.05, allowed, rest, area - 1.0), speeds.make_momentum(rows, N), set()
     check, model = speeds.Momentum(*views(buffer, speeds.TYPES)), effort_range.make_effort_model(N)
     check.area[:], check.friction[:], check.rest[:], check.residual[0] = area, allowed, rest, 0.05
-    arrays, check.forces[speeds.INTEGRAL], check.ends[:] = set_model(rng, model), area - 1.0, ends
+    arrays, check.forces[speeds.INTEGRAL] = set_model(rng, model), area - 1.0
     arrays.lack[:] = 0.0
     for cycle in range(400):
-        arrays.state[0] = rng.normal(size=N)
         stands = cycle < 200
         speed = rng.normal(size=N) * (0.005 if stands else 0.1)
         desired, unknown = np.zeros(N) if stands else rng.normal(size=N), rng.uniform(0.0, 0.1, N)

@@ -122,7 +122,7 @@ class Twin:
             self.saturations = self.saturations + [name in shared.at_limit for name in m.actuators]
         frozen = np.abs(m.actuator_map(x0)).T @ self.frozen != 0.0
         summed = np.where(xd0 == 0.0, error - np.clip(error, -REST_BAND, REST_BAND), error)
-        self.sum += np.where(frozen | (clipped * error > 0.0), 0.0, summed * dt)
+        self.sum += np.where(frozen & (self.sum * error >= 0.0) | (clipped * error > 0.0), 0.0, summed * dt)
         self.last = t
         return command, effort
 

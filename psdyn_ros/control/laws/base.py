@@ -23,7 +23,38 @@ from .passive_states import ESTIMATED, RESTING, Suspension
 from .payload_model import LoadModel, drives_coordinates
 
 SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
+RAMP = 0.5              # s in which gains go over to others while a law runs
 BASE_RESTS = 2.0        # s that the base has to rest until a swing is damped: one that rocks rests for a moment, too
+
+
+class GainRamp:
+    """Takes arrays of gains, in place, to others within `RAMP`; `running` while it does."""
+
+    def __init__(self):
+        self._arrays, self._passed = [], 0.0
+
+    @property
+    def running(self):
+        """Whether gains are on their way."""
+        return bool(self._arrays)
+
+    def start(self, arrays, targets):
+        """Begin from what arrays have now."""
+        self._arrays = [(array, array.copy(), np.array(target, dtype=float)) for array, target in zip(arrays, targets)]
+        self._passed = 0.0
+
+    def advance(self, dt):
+        """Go on by dt [s]."""
+        self._passed += dt
+        share = min(self._passed / RAMP, 1.0)
+        for array, begin, end in self._arrays:
+            array[:] = begin + share * (end - begin) if share < 1.0 else end
+        if share == 1.0:
+            self._arrays = []
+
+    def end(self):
+        """Use the others at once."""
+        self.advance(RAMP)
 
 
 class ControlLaw:
@@ -52,7 +83,6 @@ class ControlLaw:
     `kernel` is the compiled function that computes its commands.
     `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
     `speed_scaling`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
-    `unknown_accelerations` (dof,) are those that the swing of passive joints may cause whose state is not measured.
     `force_residuals` (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest; zero
     where pressures are not measured.
     """
@@ -92,8 +122,6 @@ class ControlLaw:
         self._no_path = no_path(manipulator.dof)
         self._rest, self._no_friction = np.zeros(manipulator.dof), np.zeros(manipulator.dof, AXIS)
         self._no_friction['slip'] = SLIP_VELOCITY
-        passive = self.load.passive
-        self.unknown_accelerations = self._rest if passive is None else passive.allowance
         self._model = make_effort_model(manipulator.dof)
         self._effort_terms = EffortModel(*views(self._model, MODEL_TYPES))
         self._modelled = None, None         # x, xd of the model that was evaluated last, since the last update
@@ -195,7 +223,14 @@ class ControlLaw:
 
     def set_payload(self, link, mass, com, inertia):
         """As `LoadModel.set_payload`: in the model from the next update on, gradually."""
-        self.load.set_payload(link, mass, com, inertia)
+        x = self.manipulator.initial_position if self.desired is None else self.desired[0]
+        self.load.set_payload(link, mass, com, inertia, x)
+
+    @property
+    def unknown_accelerations(self):
+        """(dof,) m/s^2, rad/s^2 that a swing of passive joints may cause which is not measured, and a new payload."""
+        swing = self._rest if self.load.passive is None else self.load.passive.allowance
+        return swing + self.load.unknown_accelerations if self.load.settling else swing
 
     def set_base(self, base):
         """As `LoadModel.set_base`: in the model from the next update on, no faster than bases move."""

@@ -28,8 +28,8 @@ from ...api.inputs import states
 from ...kernels.control import computed_torque as kernels
 from ...kernels.runtime.buffer import pack, views
 from ...model.errors import ModelError
-from .base import EFFORT, PRESSURE, ControlLaw, check_actuation
-from .gains import COORDINATES, GainRamp, error_limits, gain, rejection
+from .base import EFFORT, PRESSURE, ControlLaw, GainRamp, check_actuation
+from .gains import COORDINATES, error_limits, gain, rejection
 from .valve_gains import EFFORT_BANDWIDTH, INTEGRAL_SHARE
 
 __all__ = ['ComputedTorque', 'ForceLaw', 'PdGravity', 'check_actuation']

@@ -8,7 +8,6 @@ from ...model.errors import ModelError
 
 # what each entry of a gain belongs to: all coordinates, all actuators, those with a cylinder, those without
 COORDINATES, ACTUATORS, CYLINDERS, OTHERS = 'coordinates', 'actuators', 'cylinders', 'others'
-RAMP = 0.5      # s in which gains go over to others while a law runs
 
 
 def gain(unit, description, of=ACTUATORS, high=1e4, low=0.0):
@@ -19,36 +18,6 @@ def gain(unit, description, of=ACTUATORS, high=1e4, low=0.0):
 @dataclass(frozen=True)
 class NoGains:
     """Gains of a law that has none."""
-
-
-class GainRamp:
-    """Takes arrays of gains, in place, to others within `RAMP`; `running` while it does."""
-
-    def __init__(self):
-        self._arrays, self._passed = [], 0.0
-
-    @property
-    def running(self):
-        """Whether gains are on their way."""
-        return bool(self._arrays)
-
-    def start(self, arrays, targets):
-        """Begin from what arrays have now."""
-        self._arrays = [(array, array.copy(), np.array(target, dtype=float)) for array, target in zip(arrays, targets)]
-        self._passed = 0.0
-
-    def advance(self, dt):
-        """Go on by dt [s]."""
-        self._passed += dt
-        share = min(self._passed / RAMP, 1.0)
-        for array, begin, end in self._arrays:
-            array[:] = begin + share * (end - begin) if share < 1.0 else end
-        if share == 1.0:
-            self._arrays = []
-
-    def end(self):
-        """Use the others at once."""
-        self.advance(RAMP)
 
 
 def gain_entries(law):

@@ -4,6 +4,8 @@ Friction of the actuators is not in it: laws compensate it from the velocity of 
 freely in it: positions, rates and accelerations are those of the driven coordinates.
 """
 
+import math
+
 import numpy as np
 
 from ...api.batch import share_efforts
@@ -18,6 +20,8 @@ from ...model.mechanism.tree import rigid_parameters
 from .passive_states import ESTIMATED, PassiveStates
 
 PAYLOAD_TIME = 0.5      # s in which the model goes from one payload to the next
+SETTLING_TIME = 0.5     # s in which what the machine then differs by fades
+SETTLED = 0.1           # of it, that is nothing any more
 BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base changes in the model
 BASE_STILL = 0.005      # rad/s that noise of what measures the base may amount to
 BODIES = ('link', 'barrel', 'rod')      # of a module, as places count them
@@ -32,7 +36,7 @@ class LoadModel:
 
     `set_payload` and `set_base` return at once; `advance` takes it in gradually, so that commands never step: forces
     are linear in the inertia and in gravity.  `handle` has what was taken in so far, for kernels; `changing`: there is
-    more.  Where `passive` is not None, a `PassiveStates`, `handle` is of the driven coordinates alone, and
+    more; `settling`: the machine may still differ by `unknown_accelerations`, since a payload was set.  Where `passive` is not None, a `PassiveStates`, `handle` is of the driven coordinates alone, and
     `passive.hanging` has what was taken in.
     """
 
@@ -51,9 +55,11 @@ class LoadModel:
         self._payloads = {}         # link -> (body, module, 10 parameters)
         self._from = self._to = np.zeros_like(self._empty)
         self._share = 1.0           # of the way between them
+        self._off = np.zeros(self.mechanism.dof)        # accelerations that the whole way makes
+        self._unsettled = 0.0       # share of them, by which the machine may still differ
         self._base = base_rows(self.mechanism.gravity, None)        # rows in use
         self._base_target = self._base      # rows that were set
-        self.changing = False
+        self.changing = self.settling = False
 
     def inverse_dynamics(self, x, xd, xdd):
         """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""
@@ -86,10 +92,11 @@ class LoadModel:
             return self.inverse_dynamics(x, still, still)
         return self.of_actuators(x, self.passive.resting_efforts(*states(self.mechanism, x=x)))
 
-    def set_payload(self, link, mass, com, inertia):
+    def set_payload(self, link, mass, com, inertia, x):
         """Carry a payload on a link instead of the last one there; arguments and errors as `with_payload`.
 
-        mass [kg], zero for none; com (3,) [m] in link axes; inertia (3, 3) [kg m^2] about the payload's centre of mass.
+        mass [kg], zero for none; com (3,) [m] in link axes; inertia (3, 3) [kg m^2] about the payload's centre of mass;
+        x (dof,): where the machine is.
         """
         machine = self._whole.machine
         payload = checked_payload(machine, link, mass, com, inertia)
@@ -101,6 +108,23 @@ class LoadModel:
         self._to, self._share, self.changing = np.zeros_like(self._empty), 0.0, True
         for body, module, parameters in self._payloads.values():
             self._to[body, module] += parameters
+        self._off = np.maximum(self._unsettled * self._off, self._accelerations_of_the_way(x))
+        self._unsettled, self.settling = 1.0, True
+
+    def _accelerations_of_the_way(self, x):
+        """(dof,) sizes, at rest at x; zero where passive joints swing, whose allowance is larger."""
+        still = np.zeros(self.mechanism.dof)
+        if self.passive is not None:
+            return still
+        before = self.generalized_forces(x, still, still)
+        self._carry(self._to)
+        change = self.generalized_forces(x, still, still) - before
+        self._carry(self._from)
+        return np.abs(np.linalg.solve(self.inertia(x), change))
+
+    def _carry(self, payloads):
+        for body, parameters in zip(BODIES, self._empty + payloads):
+            self._loaded.modules[body] = parameters
 
     def take_imu(self, link, turning, force):
         """As `PassiveStates.take_imu`; ModelError where there are no passive joints."""
@@ -112,6 +136,11 @@ class LoadModel:
     def loading(self):
         """Whether the model is on its way to another payload."""
         return self._share < 1.0
+
+    @property
+    def unknown_accelerations(self):
+        """(dof,) by which the machine may differ: a payload is there at once, and in the model gradually."""
+        return self._unsettled * self._off
 
     def set_base(self, base):
         """Believe in a `BaseMotion`; None: at rest and upright."""
@@ -126,13 +155,14 @@ class LoadModel:
         """Approach the load that was set, as far as dt [s] allows."""
         if self._share < 1.0:
             self._share = min(1.0, self._share + dt / PAYLOAD_TIME)
-            carried = self._empty + self._from + self._share * (self._to - self._from)
-            for body, parameters in zip(BODIES, carried):
-                self._loaded.modules[body] = parameters
+            self._carry(self._from + self._share * (self._to - self._from))
+        else:
+            self._unsettled *= math.exp(-dt / SETTLING_TIME)
+            self.settling = self._unsettled > SETTLED
         most = BASE_RATE * dt
         self._base = self._base + np.clip(self._base_target - self._base, -most, most)
         self._loaded.environment['twist'], self._loaded.environment['acceleration'] = self._base
-        self.changing = self.loading or not np.array_equal(self._base, self._base_target)
+        self.changing = self.loading or self.settling or not np.array_equal(self._base, self._base_target)
 
 
 def drives_coordinates(manipulator):

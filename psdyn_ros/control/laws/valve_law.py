@@ -12,9 +12,8 @@ from ...kernels.runtime.buffer import pack, views
 from ...kernels.runtime.status import NON_FINITE
 from ...model.errors import ActuationError, ModelError, ShapeError
 from ..monitors.actuator_motion import ActuatorMotion
-from .base import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
+from .base import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw, GainRamp
 from .computed_torque import PRESSURE_LAG
-from .gains import GainRamp
 from .pump_flow import PumpFlow
 from .valve_gains import EFFORT_BANDWIDTH, driven_inertia, modes_at_start, stable_limits
 

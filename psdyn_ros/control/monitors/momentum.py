@@ -7,7 +7,6 @@ from ...kernels.runtime.buffer import views
 from .actuator_motion import ActuatorMotion, CoordinateForces
 from .check import AT_ONCE, SAFE_OPEN_LOOP, Check, Finding, Row, When
 
-AT_END = 1e-3           # m, rad from its limit, within which an axis may rest on its end stop
 FRICTION = 0.5          # of the friction of the model, by which that of the machine may differ from it
 
 
@@ -37,8 +36,6 @@ class MomentumCheck(Check):
         memory.area[:], memory.friction[:] = efforts.area[self._rows], FRICTION * efforts.friction[self._rows]
         memory.rest[:] = declared.standstill_speed[law.rows]
         memory.residual[0] = declared.plausibility.momentum_residual
-        limits = config.machine.coordinate_limits
-        memory.ends[:] = limits.lower[self._rows] + AT_END, limits.upper[self._rows] - AT_END
         self.restart()
 
     def restart(self):

@@ -39,7 +39,7 @@ class SpeedCheck(Check):
 
     def __init__(self, config, law):
         declared, m = config.declaration.plausibility, config.machine
-        self._motion, self._names = ActuatorMotion(m), m.actuators
+        self._motion, self._names, self._load = ActuatorMotion(m), m.actuators, law.load
         rated = np.array(m.limits.velocity, dtype=float)
         rated[rated <= 0.0] = np.inf
         self._limits = np.array([declared.overspeed * rated, declared.speed_share * rated,
@@ -55,6 +55,8 @@ class SpeedCheck(Check):
         if not inputs.under_law:
             return ()
         rates, desired = inputs.rates, self._motion.rates(inputs.x, inputs.reference_rate)
+        if self._load.settling:         # it moves the machine as a motion before rest does
+            self._memory[kernels.RESTED_S] = 0.0
         verdict, i = kernels.judge_speeds(self._limits, self._smooth, self._memory, rates, desired,
                                           inputs.command, inputs.period, inputs.state is State.STOPPING)
         return () if verdict == kernels.SOUND else (self._finding(verdict, i, rates, desired),)
@@ -90,7 +92,7 @@ class SwingCheck(Check):
     when = When.STATE
 
     def __init__(self, config, law):
-        self._motion, self._names = ActuatorMotion(config.machine), config.machine.actuators
+        self._motion, self._names, self._load = ActuatorMotion(config.machine), config.machine.actuators, law.load
         rest, rated = np.array(config.declaration.standstill_speed), np.array(config.machine.limits.velocity, float)
         in_motion = np.where(config.declaration.by_force, np.maximum(SWINGING * rest, SWING_SHARE * rated), np.inf)
         self._limits = np.array([AT_REST * rest, asked_speed(config), in_motion])
@@ -105,6 +107,8 @@ class SwingCheck(Check):
         if not inputs.under_law:
             return ()
         desired, found = self._motion.rates(inputs.x, inputs.reference_rate), []
+        if self._load.settling:
+            self._rested[0] = 0.0
         at_rest, in_motion = kernels.judge_swing(self._limits, self._swing, self._rested, self._halves, inputs.rates,
                                                  desired, inputs.command, inputs.period)
         if at_rest >= 0:

@@ -245,7 +245,8 @@ class StateChecks(Check):
             self.findings.append(Finding(FROZEN, text if self.commands_received else
                                          NOT_RECEIVED.text.format(text=text)))
         if bits & kernels.QUIET:
-            i = int(np.argmax(self._channels['repeated']))
+            noisy = self._channels['rested'] >= kernels.RESTED
+            i = int(np.argmax(noisy * self._channels['repeated']))
             self.findings.append(Finding(FROZEN, f'{self._names[i]} says {self._channels["x"][i]:.6g} in '
                                          f'{self._channels["repeated"][i]} states, without its noise'))
         if bits & kernels.DRIFTS and not bits & kernels.DISAGREES:

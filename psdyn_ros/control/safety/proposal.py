@@ -27,7 +27,7 @@ HEADER = """\
 def proposed_safety(manipulator, hydraulics=None):
     """Return YAML text of a safety declaration for a machine, with `Hydraulics` for its cylinders or without.
 
-    Raises ModelError with every actuator whose limits say too little.
+    Raises ModelError with every actuator whose limits say too little, or that cannot hold the machine where it starts.
     """
     m = manipulator.driven_machine
     lacking = [name for name, lower, upper, speed, effort in zip(m.actuators, *m.limits)
@@ -35,13 +35,16 @@ def proposed_safety(manipulator, hydraulics=None):
     if lacking:
         raise ModelError(f"'{m.name}': no safety file can be proposed, since position, velocity or effort of "
                          f'{", ".join(lacking)} is not limited; expected <limit> with all of them')
-    forces, decelerations = _forces(m, hydraulics), []
-    for i, speed in enumerate(m.limits.velocity):
-        possible = _possible(m, forces, i)
-        wanted = float(np.clip(FORCE_SHARE * possible, speed / SLOWEST, speed / SOONEST))
-        decelerations.append(min(wanted, LARGEST_SHARE * possible))
+    forces = _forces(m, hydraulics)
+    possible = [LARGEST_SHARE * _possible(m, forces, i) for i in range(len(forces))]
+    weak = [name for name, most in zip(m.actuators, possible) if most == 0.0]
+    if weak:
+        raise ModelError(f"'{m.name}': no safety file can be proposed, since {', '.join(weak)} cannot hold the machine "
+                         'at its initial position; expected more effort, or another initial_value')
+    decelerations = [min(float(np.clip(FORCE_SHARE / LARGEST_SHARE * most, speed / SLOWEST, speed / SOONEST)), most)
+                     for most, speed in zip(possible, m.limits.velocity)]
     supply = hydraulics.supply.pressure if hydraulics else None
-    actuators = {name: _actuator(*row, supply) for name, *row in zip(m.actuators, *m.limits, decelerations)}
+    actuators = {name: _actuator(*row, supply) for name, *row in zip(m.actuators, *m.limits, decelerations, possible)}
     tolerance = min(one['tracking_tolerance'] for one in actuators.values())
     stop_time = recommended_stop_time(decelerations, m.limits.velocity)
     contents = {'timeouts': asdict(Timeouts()), 'stop_time': _rounded(stop_time),
@@ -73,14 +76,14 @@ def _possible(m, forces, i):
     return max(float(forces[i] - abs(weight[i])), 0.0) / max(abs(float(inertia[i])), 1e-9)
 
 
-def _actuator(lower, upper, speed, effort, deceleration, supply):
-    """Return the block of one actuator."""
+def _actuator(lower, upper, speed, effort, deceleration, possible, supply):
+    """Return the block of one actuator; possible: acceleration at most."""
     span = min(float(upper - lower), WIDEST_SPAN)
     rates = {'valve': 1.0 / FULL, 'velocity': speed / FULL, 'effort': effort / FULL}
     if supply is not None:
         rates['pressure'] = supply / FULL
     numbers = {
-        'deceleration': deceleration, **recommended(deceleration, float(speed)),
+        'deceleration': deceleration, **recommended(deceleration, float(speed), possible),
         'tracking_tolerance': min(TOLERANCE_SPAN * span, TOLERANCE_TIME * speed, 1.0),
         'soft_margin': min(MARGIN * span, WIDEST_MARGIN)}
     return {'safe_output': {'valve': 'neutral', 'velocity': 'neutral', 'effort': 'brake', 'pressure': 'brake'},

@@ -35,7 +35,9 @@ CHANNEL = np.dtype([
     ('measured', 'i8'),         # stamp of the last velocity that was another one
     ('change', 'f8'),           # of the position in the last state [m, rad]
     ('noise', 'f8'),            # mean square of changes to and fro at rest, over `NOISE_S` [m^2, rad^2]
-    ('repeated', 'i8'),         # states in a row with the same position
+    ('repeated', 'i8'),         # states in a row with the position of the one before
+    ('longest', 'i8'),          # most of them at rest, and
+    ('rested', 'i8'),           # states of rest until the last change
 ], align=True)
 
 MEMORY = np.dtype([
@@ -66,9 +68,9 @@ RATE_S = 0.02               # over which positions tell a rate
 DRIFT_STEP_S = 0.02         # of the disagreement that is allowed, by which a position may drift at rest
 DRIFT_STEPS = 1.5           # steps of an encoder, by which a position may, where they are more
 NOISE_S = 0.5               # over which the noise of a position is smoothed
-NOISY_STEPS = 1.2           # steps of an encoder, and
-LEAST_NOISE = 1e-7          # m, rad, from which on noise does not give the same position
-REPEATED = 25               # times in a row
+LEAST_NOISE = 1e-7          # m, rad, and
+OFTEN, RESTED = 2, 500      # repetitions in a row at most, in so many states of rest, of a position that is noisy
+REPEATED = 25               # of one that then is frozen
 MISSED_STEPS = 3.0          # of it, that a position may stay behind its reference without being frozen
 
 # A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
@@ -172,9 +174,15 @@ def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
     else:
         c['travel'] = c['drift'] = c['fastest'] = 0.0
     change = x - c['x'] if known else 0.0
-    if known and desired_rate == 0.0:       # a motion changes one way for many states, noise to and fro
+    if not known or desired_rate != 0.0:
+        c['longest'], c['rested'] = 0, 0
+    else:       # a motion changes one way for many states, noise to and fro
         c['noise'] += min(dt / NOISE_S, 1.0) * (-change * c['change'] - c['noise'])
-    c['repeated'], c['change'] = c['repeated'] + 1 if known and change == 0.0 else 0, change
+        if change != 0.0:
+            c['longest'] = max(c['longest'], c['repeated'])
+            c['rested'] += c['repeated'] + 1
+    c['repeated'] = c['repeated'] + 1 if known and change == 0.0 else 0
+    c['change'] = change
     step = abs(change)
     if known and step > 0.0 and (c['step'] == 0.0 or step < c['step']):
         c['step'] = step
@@ -200,7 +208,7 @@ def findings_of_channel(c, m, stamp):
     if (c['driven'] != 0 and c['wanted'] >= max(c['sticking'], MISSED_STEPS * c['step']) and not stands
             and stamp - max(c['changed'], c['driven']) >= m['freeze_time']):
         found |= FROZEN
-    noisy = c['noise'] > max(NOISY_STEPS * c['step'], LEAST_NOISE)**2
+    noisy = c['noise'] > LEAST_NOISE**2 and c['rested'] >= RESTED and c['longest'] <= OFTEN
     if noisy and c['repeated'] >= REPEATED and stamp - c['changed'] >= m['freeze_time']:
         found |= QUIET
     if c['disagreement'] > m['disagreement']:

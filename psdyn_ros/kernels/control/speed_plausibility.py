@@ -189,7 +189,6 @@ class Momentum(NamedTuple):
     friction: np.ndarray    # (k,) N, N m by which that of the machine may differ from that of the model
     rest: np.ndarray        # (n,) speeds at which the machine stands
     residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
-    ends: np.ndarray        # (2, k) positions at which end stops carry what pushes outward
     memory: np.ndarray      # (2,) s since the last comparison, and of comparisons; 0: there was none
     speed: np.ndarray       # (3, n) at the last comparison, and smoothed over `HORIZON_S`; difference of them, learnt
     forces: np.ndarray      # (9, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison,
@@ -202,7 +201,7 @@ class Momentum(NamedTuple):
 
 
 # types of the fields of `Momentum`
-TYPES = INT, *(FLOAT,) * 11
+TYPES = INT, *(FLOAT,) * 10
 
 
 def make_momentum(rows, n):
@@ -210,8 +209,8 @@ def make_momentum(rows, n):
     k = len(rows)
     return pack(Momentum(
         rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
-        ends=np.array((k * [-np.inf], k * [np.inf])), memory=np.zeros(2), speed=np.zeros((3, n)),
-        forces=np.zeros((9, k)), found=np.zeros((2, k)), system=np.zeros((k, k)), right=np.zeros((k, 1))))
+        memory=np.zeros(2), speed=np.zeros((3, n)), forces=np.zeros((9, k)), found=np.zeros((2, k)),
+        system=np.zeros((k, k)), right=np.zeros((k, 1))))
 
 
 @kernel
@@ -219,9 +218,8 @@ def bind_momentum(buffer):
     """Return the `Momentum` of a buffer."""
     return Momentum(
         records(buffer, 0, INT)[0], records(buffer, 1, FLOAT)[0], records(buffer, 2, FLOAT)[0],
-        records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], matrix(buffer, 5)[0],
-        records(buffer, 6, FLOAT)[0], matrix(buffer, 7)[0], matrix(buffer, 8)[0], matrix(buffer, 9)[0],
-        matrix(buffer, 10)[0], matrix(buffer, 11)[0])
+        records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], records(buffer, 5, FLOAT)[0],
+        matrix(buffer, 6)[0], matrix(buffer, 7)[0], matrix(buffer, 8)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0])
 
 
 @entry
@@ -295,9 +293,6 @@ def compare_momentum(s, m, speed, dt, stands):
             for j in range(speed.shape[0]):
                 excess -= m.inertia[row, j] * (speed[j] - s.speed[0, j]) / dt
             share = min(dt / HORIZON_S, 1.0)
-            if not s.ends[0, i] < m.state[0, row] < s.ends[1, i]:
-                outward = 1.0 if m.state[0, row] >= s.ends[1, i] else -1.0
-                excess = min(excess * outward, forces[LACK, i] * outward) * outward
             # a velocity that begins to lie is a jump of the momentum, and the lightest of coupled axes is thrown by it
             middle = median(excess, forces[LAST, i], forces[SECOND_LAST, i])
             forces[LAST, i], forces[SECOND_LAST, i] = excess, forces[LAST, i]

@@ -343,13 +343,14 @@ def _row(found, name, interface, i, limits, supply_pressure):
     return {'safe_kind': kind, 'safe_value': value, 'command_rate': rate, 'command_limit': limit}
 
 
-def recommended(deceleration, rated_speed):
+def recommended(deceleration, rated_speed, possible=math.inf):
     """Return {parameter: value} of the mandatory numbers that follow from the machine's own.
 
-    A reference gets to the rated speed within START_TIME, and takes up that acceleration within JERK_TIME.
+    A reference gets to the rated speed within START_TIME, by an acceleration that is possible, and takes that up within
+    JERK_TIME.
     """
     speed = rated_speed if 0.0 < rated_speed < math.inf else 0.0
-    acceleration = max(deceleration, speed / START_TIME)
+    acceleration = max(deceleration, min(speed / START_TIME, possible))
     return {'acceleration': acceleration, 'jerk': acceleration / JERK_TIME,
             'standstill_speed': STANDSTILL * (speed or deceleration)}
 

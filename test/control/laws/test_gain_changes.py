@@ -9,7 +9,8 @@ from conftest import thorough
 
 from psdyn_ros import ModelError
 from psdyn_ros.control import ClosedLoop, State, assemble
-from psdyn_ros.control.laws.gains import RAMP, error_limits
+from psdyn_ros.control.laws.base import RAMP
+from psdyn_ros.control.laws.gains import error_limits
 from psdyn_ros.simulation.plant import Plant
 from psdyn_ros.tools.studies import judgement
 

@@ -10,7 +10,7 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.laws.gains import RAMP
+from psdyn_ros.control.laws.base import RAMP
 from psdyn_ros.control.laws.valve_computed_torque import ValveControl
 from psdyn_ros.control.laws.valve_gains import driven_inertia
 from psdyn_ros.control.laws.valve_pid import ValvePid

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import thorough
 from scipy.signal import lfilter
-from support.control.restraint import restraint_of
+from support.control.restraint import UNLOADED, restraint_of
 from support.control.spoilt_measurements import FAULT_S, ever
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state
@@ -306,7 +306,7 @@ class _Resting:
 
 @pytest.mark.parametrize('growth', [1.0, 1.35])
 def test_a_swing_is_found_where_it_grows_and_not_where_it_lasts(growth):
-    check, seen = SwingCheck(configuration(VALVES), None), _Resting(0.01)
+    check, seen = SwingCheck(configuration(VALVES), UNLOADED), _Resting(0.01)
     found = []
     for k in range(400):
         t = 0.01 * k
@@ -331,7 +331,7 @@ def half_swings(off, turned):
 
 @pytest.mark.parametrize(('growth', 'hertz'), [(1.0, 4.0), (1.2, 4.0), (1.5, 4.0), (2.0, 4.0), (2.0, 1.5)])
 def test_a_swing_about_the_speed_of_the_reference_is_found_where_it_grows_and_is_fast(growth, hertz, rng):
-    check, seen, period, limit = SwingCheck(configuration(VALVES), None), _Resting(0.01), 0.01, 0.05
+    check, seen, period, limit = SwingCheck(configuration(VALVES), UNLOADED), _Resting(0.01), 0.01, 0.05
     seen.reference_rate[:] = 0.05, -0.02, 0.0, 0.01
     time = period * np.arange(300)
     off = 0.01 * growth ** (2.0 * hertz * time) * np.sin(2.0 * np.pi * hertz * time) + rng.uniform(-1e-3, 1e-3, 300)

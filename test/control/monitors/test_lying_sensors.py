@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import thorough
-from support.control.restraint import restraint_of
+from support.control.restraint import UNLOADED, restraint_of
 from support.control.spoilt_measurements import FAULT_S, drifting_state, ever, once, one_pressure
 
 from psdyn_ros.api.load import load
@@ -26,6 +26,7 @@ from psdyn_ros.tools.studies.judgement import (
     configuration,
     point_to_point,
 )
+from psdyn_ros.tools.studies.second_plant import PERFECT
 
 LIFT = 1            # row of the actuator; its cylinder is the first
 
@@ -276,7 +277,7 @@ class Standing:
 def test_a_slip_that_no_opening_asks_for_is_no_motion_but_one_that_lasts_is(asked, states):
     """4 mm at 0.1 m/s, as far as the oil springs back; at rest 0.03 m/s are allowed."""
     for moving, stopped in ((4, asked > 0.0), (states, True)):
-        check, seen = SpeedCheck(configuration(VALVES), None), Standing(0.01)
+        check, seen = SpeedCheck(configuration(VALVES), UNLOADED), Standing(0.01)
         seen.command[3] = asked / 0.3
         assert not any(check.evaluate(seen) for _ in range(60))
         seen.rates = np.array([0.0, 0.0, 0.0, 0.1])
@@ -286,7 +287,7 @@ def test_a_slip_that_no_opening_asks_for_is_no_motion_but_one_that_lasts_is(aske
 
 
 def test_a_machine_that_stood_stops_where_it_begins_to_move_but_not_while_it_swings():
-    check, seen = SpeedCheck(configuration(FORCES), None), Standing(0.01)
+    check, seen = SpeedCheck(configuration(FORCES), UNLOADED), Standing(0.01)
     for k in range(200):        # it swings from a motion: it does not stand yet
         seen.rates[0] = 0.03 * np.cos(2.0 * np.pi * 1.6 * 0.01 * k)
         assert not check.evaluate(seen)
@@ -299,3 +300,35 @@ def test_a_machine_that_stood_stops_where_it_begins_to_move_but_not_while_it_swi
     assert found.index(True) <= 6 and check.evaluate(seen)[0].condition == 'not_standing'
     seen.reference_rate = np.array([0.02, 0.0, 0.0, 0.0])
     assert not check.evaluate(seen)
+
+
+@pytest.mark.parametrize('axis', [0, 3])
+def test_a_noisy_position_that_freezes_at_rest_moves_no_axis_F09(rng, axis):
+    """By the last of its noise an axis at force level would be accelerated for ever."""
+    held = []
+
+    def frozen(time, measured):
+        x = measured.x + rng.normal(0.0, 2e-5, 4)
+        if time > 1.5:
+            held.append(x[axis])
+            x[axis] = held[0]
+        return measured._replace(x=x)
+    loop = closed_loop(FORCES, change=frozen)
+    record = loop.run(4.0 - loop.time).recording()
+    when, reasons = record.reasons[0]
+    assert 1.5 < when < 1.65 and set(reasons) == {'state_frozen'}
+    assert record.speed.max() < 5e-3
+
+
+@pytest.mark.parametrize('noise', [0.0, 0.3])
+@pytest.mark.parametrize('step', [1e-5, 1e-3])
+def test_a_position_whose_noise_is_below_its_step_may_stay_the_same_F09(rng, step, noise):
+    """As that of a machine that swings or creeps, and then stands, between two steps of its encoder."""
+    def coarse(time, measured):
+        swing = 2.0 * step * np.sin(30.0 * time) if time < 2.0 else 0.0
+        flicker = rng.normal(0.0, noise * step, 4) if time < 2.0 else 0.0
+        return measured._replace(x=step * np.round((measured.x + swing + flicker) / step))
+    loop = closed_loop(VALVES, sensors=PERFECT)
+    loop.change = coarse
+    loop.run(2.5 - loop.time)
+    assert not any('state_frozen' in reasons for _, reasons in loop.recording().reasons)

@@ -246,6 +246,15 @@ def test_a_velocity_of_its_own_says_whether_the_encoder_or_the_machine_stands_F0
     assert ('state_frozen' in rig.core.states.reasons) == frozen
 
 
+@pytest.mark.parametrize('period', [0.1, 0.7])
+def test_a_machine_that_swings_without_noise_and_then_stands_is_not_frozen_F09(period):
+    rig = Rig().hold()
+    for time in np.arange(0.0, 3.0, 1 / RATE):
+        rig.ticks(1, state=lambda stamp, x, xd, t=time: (
+            stamp, x + (1e-5 * np.sin(2.0 * np.pi * t / period) if t < 2.0 else 0.0), xd))
+    assert 'state_frozen' not in rig.core.states.reasons and rig.core.states.state is State.HOLD
+
+
 def test_at_rest_a_position_may_be_the_same_for_ever_F09():
     rig = Rig().hold()
     at = rig.plant.x.copy()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import yaml
 from support.machines import hiab
 
 import psdyn_ros
@@ -42,3 +43,25 @@ def test_a_machine_without_limits_gets_no_file():
     machine = psdyn_ros.load(hiab().xml.replace('velocity="0.6"', 'velocity="0"', 1))
     with pytest.raises(ModelError, match="no safety file can be proposed, since position, velocity or effort of slew"):
         proposed_safety(machine)
+
+
+def weak(effort):
+    """A joint that carries 10 kg 1 m away from it, which needs 98 N m."""
+    return psdyn_ros.load(f'''<robot name="weak"><link name="base"/><link name="arm"><inertial>
+      <origin xyz="1 0 0"/><mass value="10"/>
+      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <joint name="swivel" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+      <limit lower="-1" upper="1" velocity="1" effort="{effort}"/></joint><ros2_control name="c" type="system">
+      <joint name="swivel"><command_interface name="effort"/></joint></ros2_control></robot>''')
+
+
+def test_an_actuator_that_cannot_hold_its_load_is_named():
+    with pytest.raises(ModelError, match="'weak': no safety file .* since swivel cannot hold the machine"):
+        proposed_safety(weak(95.0))
+
+
+def test_no_more_acceleration_is_proposed_than_the_weight_leaves():
+    proposed = yaml.safe_load(proposed_safety(weak(102.0)))['actuators']['swivel']
+    possible = (102.0 - 98.1) / 11.0
+    assert proposed['deceleration'] <= proposed['acceleration'] <= possible
+    assert yaml.safe_load(proposed_safety(weak(300.0)))['actuators']['swivel']['acceleration'] == pytest.approx(3.3)

@@ -1,6 +1,10 @@
-"""What a check takes away from the commands of a law."""
+"""What a check takes away from the commands of a law, and what it needs of one."""
+
+from types import SimpleNamespace
 
 import numpy as np
+
+UNLOADED = SimpleNamespace(load=SimpleNamespace(settling=False))        # a law whose payload does not change
 
 
 def restraint_of(check):
