@@ -169,10 +169,10 @@ class Goal:
         if not self.ended:
             self.status = Status.CANCELING
 
-    def rest(self):
+    def rest(self, text='canceled: the machine stopped and holds its position'):
         """The machine has come to rest after a cancellation."""
         if self.status is Status.CANCELING:
-            self._end(Status.CANCELED, Result.SUCCESSFUL, 'canceled: the machine stopped and holds its position')
+            self._end(Status.CANCELED, Result.SUCCESSFUL, text)
 
     def preempt(self):
         """Another goal, or a trajectory from the topic, has taken its place."""
