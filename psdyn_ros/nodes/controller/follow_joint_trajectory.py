@@ -7,7 +7,7 @@ result is called when there is one; until then the status of a goal is ACCEPTED,
 import time
 from typing import NamedTuple
 
-from ...control.reference.goal import Goal, Status, Tolerance, refusal, tolerances
+from ...control.reference.goal import Goal, Result, Status, Tolerance, refusal, tolerances
 from ...control.reference.trajectory import TrajectoryError
 from ...control.safety.fault_table import State
 from ...model.errors import PsdynError
@@ -93,6 +93,8 @@ class TrajectoryAction:
         now = time.monotonic_ns()
         if reference.at_rest(t):
             goal.rest()
+        if goal.code is Result.PATH_TOLERANCE_VIOLATED:
+            self._core.cancel(now)
         if goal.feedback is not None and now - self._published > FEEDBACK:
             self._published = now
             running.handle.publish_feedback(self._feedback_of(goal.feedback))

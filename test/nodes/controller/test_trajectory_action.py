@@ -151,10 +151,11 @@ def test_a_goal_that_does_not_pass_its_checks_is_aborted_with_the_reason(served)
     assert handle.result.error_code == Result.INVALID_GOAL
 
 
-def test_a_tolerance_of_the_goal_ends_it(served):
+def test_a_tolerance_of_the_goal_ends_it_and_stops_the_machine(served):
     handle = begun(served, tolerance=[SimpleNamespace(name='a', position=0.05, velocity=0.0, acceleration=0.0)])
     cycle(served, 1.0, x=(0.1, 0.0))
     assert handle.ended == 'abort' and handle.result.error_code == Result.PATH_TOLERANCE_VIOLATED
+    assert served.core.cancelled == 1
 
 
 def test_a_cancellation_stops_the_machine_and_ends_when_it_rests(served):
