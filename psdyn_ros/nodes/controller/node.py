@@ -139,7 +139,7 @@ class Controller:
             self._release()
             raise
         if p.emergency_stop == 'none':
-            node.get_logger().warning("emergency_stop: 'none': nobody can stop the machine by ~/emergency_stop")
+            node.get_logger().warning("emergency_stop: 'none': the silence of ~/emergency_stop stops nothing")
         for measure in self._measures:
             node.get_logger().info(f'realtime {p.realtime}: {measure}')
         interfaces = ', '.join(dict.fromkeys(declaration.interfaces))

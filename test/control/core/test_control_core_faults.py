@@ -421,10 +421,14 @@ def test_the_emergency_stop_pressed_or_silent_is_safe_F36(start, pressed):
     assert rig.tick().state is STANDBY
 
 
-def test_without_an_emergency_stop_none_is_missed_F36():
+def test_without_an_emergency_stop_none_is_missed_but_one_that_is_pressed_stops_F36():
     rig = Rig(emergency_stop=False)
     rig.pressed = None
     rig.run()
+    rig.pressed = True
+    assert rig.until(SAFE, 2) <= 1
+    with pytest.raises(SafetyError, match='F36: the emergency stop is pressed'):
+        rig.core.reset(rig.now)
 
 
 # other machines
