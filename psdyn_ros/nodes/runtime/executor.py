@@ -16,6 +16,7 @@ from .transport import without_shared_memory
 
 WAKE_UP = 0.2       # s; a signal is seen after this time at the latest
 SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
+NUMBERS = signal.SIGINT, signal.SIGTERM
 
 
 def make_executor(context=None):
@@ -85,6 +86,7 @@ def run(name, build, args=None, make=plain_node):
         traceback.print_exc()
         return INTERNAL
     finally:
+        _ignore_signals()
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
@@ -107,18 +109,24 @@ def _serve(node, work, stopped):
     end(None)
 
 
+def _ignore_signals():
+    """Let no further signal disturb the end; the interpreter takes its handlers back before it has ended."""
+    for number in NUMBERS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 class _Signals:
-    """SIGINT and SIGTERM: noted where a `node` is served, which ends in order; else they interrupt what is done.
+    """SIGINT and SIGTERM: noted where a `node` is served, which ends in order; else the first interrupts what is done.
 
     A node that configures commands nothing, and may compile for minutes: it is interrupted too.
     """
 
     def __init__(self):
         self.node, self.received = None, False
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in NUMBERS:
             signal.signal(number, self._take)
 
     def _take(self, number, frame):
-        self.received = True
-        if self.node is None or getattr(self.node, 'configuring', False):
+        first, self.received = not self.received, True
+        if first and (self.node is None or getattr(self.node, 'configuring', False)):
             raise KeyboardInterrupt
