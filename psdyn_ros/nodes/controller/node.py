@@ -138,6 +138,7 @@ class Controller:
         except PsdynError:
             self._release()
             raise
+        parameters.warn_of_unknown(node)
         if p.emergency_stop == 'none':
             node.get_logger().warning("emergency_stop: 'none': the silence of ~/emergency_stop stops nothing")
         for measure in self._measures:

@@ -12,6 +12,7 @@ from rclpy.parameter_service import ParameterService
 from rclpy.signals import SignalHandlerOptions
 
 from ...model.errors import PsdynError
+from . import parameters
 from .transport import without_shared_memory
 
 WAKE_UP = 0.2       # s; a signal is seen after this time at the latest
@@ -71,6 +72,8 @@ def run(name, build, args=None, make=plain_node):
         # also parameters whose names come with the machine, such as those of external forces
         node = make(name, automatically_declare_parameters_from_overrides=True)
         work = build(node)      # held here: the node itself keeps callbacks only
+        if make is plain_node:
+            parameters.warn_of_unknown(node)
         services = ParameterService(node) if make is plain_node and _offers_parameters(node) else None
         signals.node = node
         gc.collect()

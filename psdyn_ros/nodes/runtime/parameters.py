@@ -62,6 +62,9 @@ REALTIME = (
     Parameter('cpus', '', 'numbers of the processors that the control loop may run on, such as 2,3; empty: any'),
 )
 
+OF_RCLPY = 'use_sim_time', 'start_type_description_service'
+FREE = 'qos_overrides.', 'external_forces.'     # what their names begin with is judged elsewhere
+
 PRESSURE_TOPICS = (
     Parameter('pressure_source', 'telemetry', 'one Float64MultiArray of all cylinders, or a FluidPressure of each port',
               choices=('telemetry', 'ports')),
@@ -83,6 +86,16 @@ def declare_map(node, table, fixed=True):
 def declared(node, table):
     """Present values of a table that was declared, as attributes."""
     return SimpleNamespace(**{p.name: node.get_parameter(p.name).value for p in table})
+
+
+def warn_of_unknown(node):
+    """Warn of parameters that were given and are in no table, once all tables are declared."""
+    names = list(node.get_parameters_by_prefix(''))
+    known = {name for name, one in zip(names, node.describe_parameters(names)) if one.description}.union(OF_RCLPY)
+    for name in names:
+        if name not in known and not name.startswith(FREE):
+            node.get_logger().warning(f"parameter '{name:.80}' is passed over: this node does not have it"
+                                      f'{did_you_mean(name, known)}')
 
 
 def release(node, name, default):

@@ -445,6 +445,28 @@ def test_further_signals_do_not_disturb_the_end_of_a_node():
     assert (ended.returncode, ended.stderr) == (0, '')
 
 
+MISSPELT = """
+import os, signal, sys
+from types import SimpleNamespace
+from psdyn_ros.nodes.runtime import executor, parameters
+
+def build(node):
+    parameters.declare(node, parameters.MACHINE)
+    return SimpleNamespace(turn=lambda: os.kill(os.getpid(), signal.SIGINT) or 0.0)
+
+given = 'robot_descripton', 'external_forces.a.type', 'report_rate', 'qos_overrides./a.publisher.depth', 'use_sim_time'
+arguments = [word for name, value in zip(given, ('x', 'y', '2.0', '3', 'false')) for word in ('-p', f'{name}:={value}')]
+sys.exit(executor.run('n', build, ['n', '--ros-args', *arguments]))
+"""
+
+
+@pytest.mark.dds
+def test_a_parameter_that_is_in_no_table_is_a_warning():
+    said = subprocess.run([sys.executable, '-c', MISSPELT], cwd=ROOT, capture_output=True, text=True, check=True).stderr
+    assert said.count('passed over') == 1
+    assert "'robot_descripton' is passed over: this node does not have it; did you mean 'robot_description'?" in said
+
+
 # without processes
 
 
