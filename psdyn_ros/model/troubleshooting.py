@@ -132,6 +132,7 @@ ERRORS = {
     'UnreachableError': 'Stay within the limits, and away from dead points.',
     'WaypointsError': 'Correct the sender: these points are no motion.',
     'TrajectoryOverError': 'Give the trajectory a stamp of now, or 0.',
+    'TrajectoryStampError': 'Give the reference a stamp of now, or 0.',
     'TrajectoryJointsError': 'Name joints that fix all others, best the actuators.',
     'OutOfReachError': 'Choose a target nearer to the machine; the error has the best pose.',
     'EquilibriumError': 'Start nearer to a position of rest.',

@@ -27,7 +27,7 @@ from ..monitors.checks import CHECKS
 from ..monitors.clock import JUMP, OverrunCheck
 from ..monitors.oil_flow import ForceCheck
 from ..reference.reference_limits import ReferenceLimits
-from ..reference.trajectory import TrajectoryError
+from ..reference.trajectory import TrajectoryError, TrajectoryStampError
 from ..safety.fault_table import ROWS, Result, State
 from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
@@ -207,8 +207,8 @@ class ControlCore:
             raise TrajectoryError(f'the controller is in {self.states.state.name} and not enabled: no reference is '
                                   'taken')
         if stamp and stamp < self._enabled_stamp:
-            raise TrajectoryError(f'the reference is stamped {(self._enabled_stamp - stamp) * 1e-9:.3g} s before the '
-                                  'controller was enabled')
+            raise TrajectoryStampError(f'the reference is stamped {(self._enabled_stamp - stamp) * 1e-9:.3g} s before '
+                                       'the controller was enabled')
 
     def _reference_accepted(self) -> None:
         self._reference_ended = False

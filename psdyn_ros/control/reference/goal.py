@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...model.errors import MeasurementError, PsdynError, UnknownNameError, did_you_mean
-from .trajectory import TrajectoryJointsError, TrajectoryOverError
+from .trajectory import TrajectoryJointsError, TrajectoryOverError, TrajectoryStampError
 
 
 class Result(IntEnum):
@@ -209,7 +209,7 @@ def refusal(error):
     """`Result` of the PsdynError with which a goal or its trajectory was refused."""
     if isinstance(error, GoalError):
         return error.code
-    if isinstance(error, TrajectoryOverError):
+    if isinstance(error, (TrajectoryOverError, TrajectoryStampError)):
         return Result.OLD_HEADER_TIMESTAMP
     if isinstance(error, (TrajectoryJointsError, UnknownNameError, MeasurementError)):
         return Result.INVALID_JOINTS
