@@ -364,10 +364,10 @@ class ControlCore:
             selector.brake(fault=self.states.reasons.keys() != {'stream_silent'})
 
     def _log_change(self, before: Any, state: Any) -> None:
-        reasons = '; '.join(self.states.reasons.values())
+        reasons = '; '.join(self.states.demanding(state)) if state > RUN else ''
+        why = f': {reasons}' if reasons else ' as asked' if state is STOPPING else ''
         with suppress(Exception):       # of a logger
-            self._log('error' if state >= STOPPING and reasons else 'info',
-                      f'{before.name} to {state.name}' + (f': {reasons}' if reasons else ''))
+            self._log('error' if state >= STOPPING and reasons else 'info', f'{before.name} to {state.name}{why}')
 
     def _failed(self, name: str, result: Any, text: str, ros_now: int) -> Any:
         """The safe output, in the cycle in which something went wrong."""

@@ -71,6 +71,11 @@ class SafetyStates:
         """{condition: 'F01: text'} of what keeps the state above RUN, or would."""
         return {name: one.reason for name, one in self._unsettled.items() if one.demand.state > State.RUN}
 
+    def demanding(self, state):
+        """[reason] of what asks for a state or a higher one; of SAFE also what stops first."""
+        least = min(state, State.STOPPING)
+        return [one.reason for one in self._unsettled.values() if one.demand.state >= least]
+
     @property
     def unsettled(self):
         """Whether a condition is unhealthy, or was and is latched; else it changes nothing to report what passes."""

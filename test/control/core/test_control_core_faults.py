@@ -399,6 +399,21 @@ def test_simulated_time_that_goes_back_stops_and_has_to_be_enabled_again_F31():
     assert rig.state is HOLD
 
 
+def test_a_stop_that_was_asked_for_is_no_error_in_the_log_whatever_else_is_degraded():
+    rig = Rig().run()
+    rig.core.report(rig.now, 'overrun', Result.FAIL, 'late')
+    rig.tick()
+    rig.core.disable(rig.now)
+    rig.until(STANDBY, 500)
+    assert rig.log[-3:] == [('info', 'RUN to DEGRADED: F30: late'), ('info', 'DEGRADED to STOPPING as asked'),
+                            ('info', 'STOPPING to STANDBY')]
+    rig = Rig().run()
+    rig.core.report(rig.now, 'conflicting_commands', Result.FAIL, 'two publishers')
+    rig.until(SAFE, 500)
+    assert rig.log[-2:] == [('error', 'RUN to STOPPING: F32: two publishers'),
+                            ('error', 'STOPPING to SAFE: F32: two publishers')]
+
+
 def test_what_only_the_node_sees_is_reported_F32():
     rig = Rig().run()
     rig.core.report(rig.now, 'conflicting_commands', Result.FAIL, 'two publishers')
