@@ -100,9 +100,11 @@ NOT_RECEIVED = Refusal('nobody receives the commands: {text}',
                        'Start the simulator or the driver with the topic of the commands; see its `-r` remapping.')
 NOT_COMMANDED = Refusal('nobody commands the machine: no publisher on {topics}',
                         'Start a controller; remap `/simulator/joint_commands` to its topic.')
+NO_CLOCK = Refusal('use_sim_time, but no time came on /clock',
+                   'Start what publishes `/clock`, or leave `use_sim_time` false.')
 REFUSALS = (INACTIVE, NOT_ACTIVATED, NOT_CONFIGURED, DEACTIVATING, STOP_IN_PROGRESS, IN_SAFE, NOT_AT_REST,
             MOVED_AT_REST, NO_LIMITS, NO_SUPPLY)
-NODES = (NOT_RECEIVED, NOT_COMMANDED)
+NODES = (NOT_RECEIVED, NOT_COMMANDED, NO_CLOCK)
 
 # of error classes, by their names: what to do
 ERRORS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...model.errors import PsdynError
-from ...model.troubleshooting import NOT_COMMANDED
+from ...model.troubleshooting import NO_CLOCK, NOT_COMMANDED
 from ...model.units import SECOND
 from ...simulation.offline import gap
 from ...simulation.plant import FAULT, RUNNING
@@ -75,6 +75,8 @@ class PlantReport:
         state = 'paused' if paused else plant.state
         frozen = [f'{name} frozen: {reason}' for name, reason in getattr(plant, 'frozen', {}).items()]
         notes = [*frozen, *self._environment.stale]
+        if self._clock.waits:
+            notes.append(NO_CLOCK.text)
         held = plant.actuators and len(plant.held) == len(plant.actuators)
         if held and not paused and not any(self._inputs.publishers.values()):
             notes.append(NOT_COMMANDED.text.format(topics=' or '.join(self._inputs.topics)))

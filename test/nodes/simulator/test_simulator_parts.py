@@ -14,6 +14,7 @@ import psdyn_ros
 rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
+from rclpy.time import Time  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
@@ -282,6 +283,22 @@ def test_a_simulator_that_cannot_run_says_why(arguments, says):
 def test_a_machine_of_the_package_is_found_by_its_name():
     with node_with('robot_description:=four_bar') as node:
         assert Simulator(node)._plant.manipulator.name == 'four_bar'
+
+
+@pytest.mark.jit
+def test_without_a_time_on_the_clock_no_state_is_stamped_and_it_says_why():
+    with node_with(f'robot_description:={URDF / "hiab_xs031.urdf"}', 'use_sim_time:=true') as node:
+        simulator, ros = Simulator(node), node.get_clock()
+        clock, report = simulator._clock, simulator._report
+        simulator._tick()
+        simulator.pause(True)
+        assert simulator.step(1) == 'use_sim_time, but no time came on /clock' and clock.steps == 0
+        level, summary = report._state(False)
+        assert level == 'warn' and 'use_sim_time, but no time came on /clock' in summary
+        simulator.pause(False)
+        ros.set_ros_time_override(Time(nanoseconds=1, clock_type=ros.clock_type))
+        simulator._tick()
+        assert clock.steps == 1 and clock.stamp >= 1 and '/clock' not in report._state(False)[1]
 
 
 @contextmanager
