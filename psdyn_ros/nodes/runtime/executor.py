@@ -7,6 +7,7 @@ import sys
 import traceback
 
 import rclpy
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.parameter_service import ParameterService
 from rclpy.signals import SignalHandlerOptions
@@ -50,7 +51,16 @@ def spin(node, stopped, turn=None):
 
 def plain_node(name, **options):
     """An ordinary node; whether others may see its parameters is one of them, which is known only when it is made."""
-    return rclpy.create_node(name, start_parameter_services=False, **options)
+    node = rclpy.create_node(name, start_parameter_services=False, **options)
+    simulated = node.get_parameter('use_sim_time').value
+
+    def judge(given):
+        changed = any(one.name == 'use_sim_time' and one.value != simulated for one in given)
+        return SetParametersResult(successful=not changed, reason='use_sim_time: may be given only when the node starts'
+                                   if changed else '')
+
+    node.add_on_set_parameters_callback(judge)
+    return node
 
 
 def run(name, build, args=None, make=plain_node):

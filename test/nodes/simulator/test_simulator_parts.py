@@ -13,6 +13,7 @@ import psdyn_ros
 
 rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
+from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from rclpy.time import Time  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -23,6 +24,7 @@ from psdyn_ros.model.parameters.sensors import read_sensors  # noqa: E402
 from psdyn_ros.model.units import SECOND  # noqa: E402
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
+from psdyn_ros.nodes.runtime.executor import plain_node  # noqa: E402
 from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 from psdyn_ros.nodes.simulator import messages as plant_messages  # noqa: E402
 from psdyn_ros.nodes.simulator.clock import SimulationClock  # noqa: E402
@@ -301,13 +303,23 @@ def test_without_a_time_on_the_clock_no_state_is_stamped_and_it_says_why():
         assert clock.steps == 1 and clock.stamp >= 1 and '/clock' not in report._state(False)[1]
 
 
+@pytest.mark.parametrize('given', ['true', 'false'])
+def test_the_clock_of_a_node_is_not_changed_while_it_runs(given):
+    with node_with(f'use_sim_time:={given}', make=plain_node) as node:
+        for value in (True, False):
+            (result,) = node.set_parameters([Parameter('use_sim_time', value=value)])
+            same = value is (given == 'true')
+            assert result.successful is same and ('only when the node starts' in result.reason) is not same
+            assert node.get_clock().ros_time_is_active is (given == 'true')
+
+
 @contextmanager
-def node_with(*pairs):
+def node_with(*pairs, make=rclpy.create_node):
     """Give a node with these parameters."""
     context = rclpy.Context()
     rclpy.init(args=['--ros-args', *(part for pair in pairs for part in ('-p', pair))], context=context,
                signal_handler_options=SignalHandlerOptions.NO)
-    node = rclpy.create_node('simulator', context=context, automatically_declare_parameters_from_overrides=True)
+    node = make('simulator', context=context, automatically_declare_parameters_from_overrides=True)
     try:
         yield node
     finally:
