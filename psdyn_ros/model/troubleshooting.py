@@ -147,6 +147,7 @@ ERRORS = {
     'RepeatedNameError': 'Correct the sender: it names a joint twice.',
     'BagError': 'Record the topics that the message names; `--topic WHAT=TOPIC` chooses others.',
     'StampError': 'Correct the stamps of the sender.',
+    'RepeatedStampError': 'Correct the stamps of the sender; in simulated time set `use_sim_time`.',
     'IdentificationError': 'Record half a minute in which every axis moves both ways at 30 to 100 mm/s.',
     'ClusterLost': 'Start the Dask cluster again, or use `--workers`.',
     'OperatorError': 'Start the nodes; check `ROS_DOMAIN_ID`, `--namespace` and `--controller`.',
