@@ -102,9 +102,11 @@ NOT_COMMANDED = Refusal('nobody commands the machine: no publisher on {topics}',
                         'Start a controller; remap `/simulator/joint_commands` to its topic.')
 NO_CLOCK = Refusal('use_sim_time, but no time came on /clock',
                    'Start what publishes `/clock`, or leave `use_sim_time` false.')
+NOT_ANSWERED = Refusal('it waits for the answer to its state',
+                       'Activate the controller, or look why it gives no command; in lock-step time waits for it.')
 REFUSALS = (INACTIVE, NOT_ACTIVATED, NOT_CONFIGURED, DEACTIVATING, STOP_IN_PROGRESS, IN_SAFE, NOT_AT_REST,
             MOVED_AT_REST, NO_LIMITS, NO_SUPPLY)
-NODES = (NOT_RECEIVED, NOT_COMMANDED, NO_CLOCK)
+NODES = (NOT_RECEIVED, NOT_COMMANDED, NO_CLOCK, NOT_ANSWERED)
 
 # of error classes, by their names: what to do
 ERRORS = {

@@ -1,6 +1,7 @@
 """What the node `simulator` is made of, without processes: commands, clock, messages."""
 
 import sys
+import time
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 
@@ -301,6 +302,20 @@ def test_without_a_time_on_the_clock_no_state_is_stamped_and_it_says_why():
         ros.set_ros_time_override(Time(nanoseconds=1, clock_type=ros.clock_type))
         simulator._tick()
         assert clock.steps == 1 and clock.stamp >= 1 and '/clock' not in report._state(False)[1]
+
+
+@pytest.mark.jit
+def test_in_lock_step_it_says_how_long_it_waits_for_an_answer(monkeypatch):
+    with node_with(f'robot_description:={URDF / "hiab_xs031.urdf"}', 'step_on_command:=true') as node:
+        simulator, now, said = Simulator(node), time.monotonic_ns(), []
+        monkeypatch.setattr('psdyn_ros.nodes.simulator.diagnostics.time.monotonic_ns', lambda: now)
+        simulator._report._publish = lambda message: said.append(message.status[0].message)
+        simulator._run(1)
+        for seconds, paused in ((0.5, False), (1.0, False), (1.0, True), (0.5, False), (1.0, False)):
+            now += int(seconds * SECOND)
+            simulator._report.publish(paused)
+        assert [text.partition('it waits for the answer to its state')[2] for text in said] == [
+            '', ' for 1.5 s', '', '', ' for 1.5 s']
 
 
 @pytest.mark.parametrize('given', ['true', 'false'])
