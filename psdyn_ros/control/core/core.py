@@ -109,7 +109,9 @@ class ControlCore:
         x, xd = (np.ascontiguousarray(one, dtype=float) for one in (measured.x, measured.xd))
         measured = measured._replace(x=x, xd=xd)
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
-        if not self.refused:
+        if self.refused:
+            self.states.state_rejected(self.refused)
+        else:
             command = self._check_inputs.command if self.selector.mode is UNDER_LAW else None
             self.law.observe(self.inputs.time, x, xd, measured.passive, command)
 
@@ -120,6 +122,7 @@ class ControlCore:
 
     def reject_state(self, now: int, row: str, reason: Any) -> None:
         """Note that a message of the state could not be read; row: condition of the fault table, `state_malformed`."""
+        self.states.state_rejected(str(reason))
         self.states.report(self.inputs.at(now), row, FAIL, str(reason))
 
     def take_pressures(self, stamp: int, ros_now: int, now: int, values: npt.ArrayLike,

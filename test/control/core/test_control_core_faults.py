@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.control.control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
+from support.control.control_rig import MS, PROBATION, RATE, TARGET, WALL, Rig, T, crane
 from support.machines import URDF
 
 import psdyn_ros
@@ -412,6 +412,19 @@ def test_a_stop_that_was_asked_for_is_no_error_in_the_log_whatever_else_is_degra
     rig.until(SAFE, 500)
     assert rig.log[-2:] == [('error', 'RUN to STOPPING: F32: two publishers'),
                             ('error', 'STOPPING to SAFE: F32: two publishers')]
+
+
+def test_states_that_come_and_are_refused_are_told_with_the_last_reason_F01():
+    rig = Rig().run()
+    rig.tick(state=lambda stamp, x, xd: (stamp, x + np.nan, xd))
+    for _ in range(2):
+        rig.core.reject_state(rig.now, 'velocity_missing', 'velocity has 0 entries for 8 names')
+        rig.tick(state=lambda *good: None)
+    assert rig.core.states.reasons['state_missed'] == (
+        'F01: the last state is 6.0 ms old, 3 refused since: velocity has 0 entries for 8 names')
+    rig.ticks(round(PROBATION * RATE) + 5)
+    rig.ticks(4, state=lambda *good: None)
+    assert 'refused' not in rig.core.states.reasons['state_missed']
 
 
 def test_what_only_the_node_sees_is_reported_F32():
