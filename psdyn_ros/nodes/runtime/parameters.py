@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import numpy as np
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.parameter import Parameter as RosParameter
@@ -17,7 +18,10 @@ class ParameterError(PsdynError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter; its type is that of the default. A live one may change while the node runs."""
+    """One parameter; its type is that of the default. A live one may change while the node runs.
+
+    numbers  whether a text may be given as an integer or a list of them, as the command line reads `2`
+    """
 
     name: str
     default: object
@@ -26,6 +30,7 @@ class Parameter:
     high: float = None
     choices: tuple = ()
     live: bool = False
+    numbers: bool = False
 
     def descriptor(self, fixed=True):
         """As a ParameterDescriptor; fixed: read-only unless it is live."""
@@ -59,7 +64,8 @@ REALTIME = (
               choices=realtime.LEVELS),
     Parameter('priority', realtime.PRIORITY, 'of the control loop under SCHED_FIFO; other threads of the process come '
               f'{realtime.BELOW} below', *realtime.PRIORITIES),
-    Parameter('cpus', '', 'numbers of the processors that the control loop may run on, such as 2,3; empty: any'),
+    Parameter('cpus', '', 'numbers of the processors that the control loop may run on, such as 2,3; empty: any',
+              numbers=True),
 )
 
 OF_RCLPY = 'use_sim_time', 'start_type_description_service'
@@ -143,6 +149,8 @@ def _declare(node, parameter, fixed=True):
     if known:       # as an override without a description, which may have been set to another value since
         present = node.get_parameter(name)
         node.undeclare_parameter(name)
+        if parameter.numbers and present.type_ in (RosParameter.Type.INTEGER, RosParameter.Type.INTEGER_ARRAY):
+            present = RosParameter(name, value=','.join(map(str, np.ravel(present.value))))
     try:
         if known and type(present.value) is not type(default):
             raise InvalidParameterTypeException(present, RosParameter.Type.from_parameter_value(default).name)
