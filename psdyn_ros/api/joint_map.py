@@ -318,7 +318,7 @@ def _refuse(machine: Machine, names: tuple[str, ...], k: int) -> None:
     triangle = module.triangle
     if triangle is not None:
         others = f" (or '{triangle.boom.name}', or '{triangle.barrel.name}') of loop '{triangle.name}'"
-    raise MeasurementError(f"the joints {list(names)} do not fix '{module.name}'{others}; measure it too")
+    raise MeasurementError(f"the joints {list(names)} do not fix '{module.name}'{others}; name it too")
 
 
 def checked_rows(names: tuple[str, ...], position: npt.ArrayLike, velocity: npt.ArrayLike | None,

@@ -100,9 +100,13 @@ NOT_RECEIVED = Refusal('nobody receives the commands: {text}',
                        'Start the simulator or the driver with the topic of the commands; see its `-r` remapping.')
 NOT_COMMANDED = Refusal('nobody commands the machine: no publisher on {topics}',
                         'Start a controller; remap `/simulator/joint_commands` to its topic.')
+NO_CLOCK = Refusal('use_sim_time, but no time came on /clock',
+                   'Start what publishes `/clock`, or leave `use_sim_time` false.')
+NOT_ANSWERED = Refusal('it waits for the answer to its state',
+                       'Activate the controller, or look why it gives no command; in lock-step time waits for it.')
 REFUSALS = (INACTIVE, NOT_ACTIVATED, NOT_CONFIGURED, DEACTIVATING, STOP_IN_PROGRESS, IN_SAFE, NOT_AT_REST,
             MOVED_AT_REST, NO_LIMITS, NO_SUPPLY)
-NODES = (NOT_RECEIVED, NOT_COMMANDED)
+NODES = (NOT_RECEIVED, NOT_COMMANDED, NO_CLOCK, NOT_ANSWERED)
 
 # of error classes, by their names: what to do
 ERRORS = {
@@ -132,6 +136,7 @@ ERRORS = {
     'UnreachableError': 'Stay within the limits, and away from dead points.',
     'WaypointsError': 'Correct the sender: these points are no motion.',
     'TrajectoryOverError': 'Give the trajectory a stamp of now, or 0.',
+    'TrajectoryStampError': 'Give the reference a stamp of now, or 0.',
     'TrajectoryJointsError': 'Name joints that fix all others, best the actuators.',
     'OutOfReachError': 'Choose a target nearer to the machine; the error has the best pose.',
     'EquilibriumError': 'Start nearer to a position of rest.',
@@ -144,6 +149,7 @@ ERRORS = {
     'RepeatedNameError': 'Correct the sender: it names a joint twice.',
     'BagError': 'Record the topics that the message names; `--topic WHAT=TOPIC` chooses others.',
     'StampError': 'Correct the stamps of the sender.',
+    'RepeatedStampError': 'Correct the stamps of the sender; in simulated time set `use_sim_time`.',
     'IdentificationError': 'Record half a minute in which every axis moves both ways at 30 to 100 mm/s.',
     'ClusterLost': 'Start the Dask cluster again, or use `--workers`.',
     'OperatorError': 'Start the nodes; check `ROS_DOMAIN_ID`, `--namespace` and `--controller`.',

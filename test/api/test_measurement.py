@@ -296,11 +296,11 @@ def test_whole_turns_of_measured_angles():
 
 
 @pytest.mark.parametrize('names, words', [
-    (('slew', 'lift_cylinder', 'tilt_cylinder'), "do not fix 'telescope'; measure it too"),
+    (('slew', 'lift_cylinder', 'tilt_cylinder'), "do not fix 'telescope'; name it too"),
     (('slew', 'lift_cylinder', 'telescope'),
      r"\['slew', 'lift_cylinder', 'telescope'\] do not fix 'tilt_cylinder' \(or 'tilt_boom', or 'tilt_barrel'\) of "
-     "loop 'tilt_eye'; measure it too"),
-    (('lift_boom',), "do not fix 'slew'; measure it too"),
+     "loop 'tilt_eye'; name it too"),
+    (('lift_boom',), "do not fix 'slew'; name it too"),
     ((), r'the joints \[\] do not fix'),
 ])
 def test_too_few_joints(names, words):

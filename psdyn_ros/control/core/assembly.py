@@ -39,7 +39,7 @@ class ControllerConfig:
     law_options: Mapping = field(default_factory=dict)
     """As of `make_law`."""
     emergency_stop: bool = True
-    """Whether there must be an emergency stop that reports that it is not pressed."""
+    """Whether there must be an emergency stop that reports that it is not pressed; else only its silence is excused."""
     feedforward_ramp: float = 0.0
     """s from enabling until the whole feedforward is given; a motion that begins meanwhile lags behind."""
     overrun_share: float = SHARE

@@ -27,7 +27,7 @@ from ..monitors.checks import CHECKS
 from ..monitors.clock import JUMP, OverrunCheck
 from ..monitors.oil_flow import ForceCheck
 from ..reference.reference_limits import ReferenceLimits
-from ..reference.trajectory import TrajectoryError
+from ..reference.trajectory import TrajectoryError, TrajectoryStampError
 from ..safety.fault_table import ROWS, Result, State
 from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
@@ -109,7 +109,9 @@ class ControlCore:
         x, xd = (np.ascontiguousarray(one, dtype=float) for one in (measured.x, measured.xd))
         measured = measured._replace(x=x, xd=xd)
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
-        if not self.refused:
+        if self.refused:
+            self.states.state_rejected(self.refused)
+        else:
             command = self._check_inputs.command if self.selector.mode is UNDER_LAW else None
             self.law.observe(self.inputs.time, x, xd, measured.passive, command)
 
@@ -120,6 +122,7 @@ class ControlCore:
 
     def reject_state(self, now: int, row: str, reason: Any) -> None:
         """Note that a message of the state could not be read; row: condition of the fault table, `state_malformed`."""
+        self.states.state_rejected(str(reason))
         self.states.report(self.inputs.at(now), row, FAIL, str(reason))
 
     def take_pressures(self, stamp: int, ros_now: int, now: int, values: npt.ArrayLike,
@@ -207,8 +210,8 @@ class ControlCore:
             raise TrajectoryError(f'the controller is in {self.states.state.name} and not enabled: no reference is '
                                   'taken')
         if stamp and stamp < self._enabled_stamp:
-            raise TrajectoryError(f'the reference is stamped {(self._enabled_stamp - stamp) * 1e-9:.3g} s before the '
-                                  'controller was enabled')
+            raise TrajectoryStampError(f'the reference is stamped {(self._enabled_stamp - stamp) * 1e-9:.3g} s before '
+                                       'the controller was enabled')
 
     def _reference_accepted(self) -> None:
         self._reference_ended = False
@@ -364,10 +367,10 @@ class ControlCore:
             selector.brake(fault=self.states.reasons.keys() != {'stream_silent'})
 
     def _log_change(self, before: Any, state: Any) -> None:
-        reasons = '; '.join(self.states.reasons.values())
+        reasons = '; '.join(self.states.demanding(state)) if state > RUN else ''
+        why = f': {reasons}' if reasons else ' as asked' if state is STOPPING else ''
         with suppress(Exception):       # of a logger
-            self._log('error' if state >= STOPPING and reasons else 'info',
-                      f'{before.name} to {state.name}' + (f': {reasons}' if reasons else ''))
+            self._log('error' if state >= STOPPING and reasons else 'info', f'{before.name} to {state.name}{why}')
 
     def _failed(self, name: str, result: Any, text: str, ros_now: int) -> Any:
         """The safe output, in the cycle in which something went wrong."""

@@ -139,11 +139,11 @@ class Inputs:
 
     def missing(self):
         """[why] there is no state, no pressures or no emergency stop to begin with."""
-        found, pressures, stop = [], self.pressure_check, self._emergency_stop
+        found, pressures = [], self.pressure_check
         for required, one in ((True, self.state_check.input), (pressures.required, pressures.input)):
             if required and one.silent(self.clock):
                 found.append(f'F18: {one.silence(self.clock)}')
-        reason = stop.reason(self.now, self.clock) if stop.required else ''
+        reason = self._emergency_stop.reason(self.now, self.clock)
         return [*found, f'F36: {reason}'] if reason else found
 
 

@@ -4,14 +4,14 @@ from .check import AT_ONCE, SAFE, Check, Finding, Row
 
 
 class EmergencyStopCheck(Check):
-    """Whether an operator can stop the machine, and does not; judged only where one is required."""
+    """Whether an operator can stop the machine, and does not; its silence counts only where one is required."""
 
     rows = (
         Row('F36', 'emergency_stop', SAFE, 'the emergency stop is pressed, absent, or too old', AT_ONCE, 1, 0.1,
             'emergency_stop', probation=False),)
 
     def __init__(self, config, law):
-        self.required = config.emergency_stop
+        self._excused = not config.emergency_stop
         self._timeout = config.declaration.timeouts.emergency_stop_ns
         self._pressed, self._arrival = False, None      # (steady clock, clock of ages)
 
@@ -23,6 +23,8 @@ class EmergencyStopCheck(Check):
         """Return why the emergency stop stops the machine; '' where it does not."""
         if self._pressed:
             return 'the emergency stop is pressed'
+        if self._excused:
+            return ''
         if self._arrival is None:
             return 'the emergency stop says nothing'
         # a simulation may be slower than its operator, or faster

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...model.errors import MeasurementError, PsdynError, UnknownNameError, did_you_mean
-from .trajectory import TrajectoryJointsError, TrajectoryOverError
+from .trajectory import TrajectoryJointsError, TrajectoryOverError, TrajectoryStampError
 
 
 class Result(IntEnum):
@@ -169,10 +169,10 @@ class Goal:
         if not self.ended:
             self.status = Status.CANCELING
 
-    def rest(self):
+    def rest(self, text='canceled: the machine stopped and holds its position'):
         """The machine has come to rest after a cancellation."""
         if self.status is Status.CANCELING:
-            self._end(Status.CANCELED, Result.SUCCESSFUL, 'canceled: the machine stopped and holds its position')
+            self._end(Status.CANCELED, Result.SUCCESSFUL, text)
 
     def preempt(self):
         """Another goal, or a trajectory from the topic, has taken its place."""
@@ -209,7 +209,7 @@ def refusal(error):
     """`Result` of the PsdynError with which a goal or its trajectory was refused."""
     if isinstance(error, GoalError):
         return error.code
-    if isinstance(error, TrajectoryOverError):
+    if isinstance(error, (TrajectoryOverError, TrajectoryStampError)):
         return Result.OLD_HEADER_TIMESTAMP
     if isinstance(error, (TrajectoryJointsError, UnknownNameError, MeasurementError)):
         return Result.INVALID_JOINTS

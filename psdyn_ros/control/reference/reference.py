@@ -125,8 +125,8 @@ class ReferenceMotion:
         times = (origin - begin) + waypoints.times
         first = int(np.searchsorted(times, 0.0, side='right'))
         if first == times.size:
-            raise TrajectoryOverError(f'the trajectory is over: its last point lies {-times[-1]:.3g} s in the past, '
-                                      'or is no later than its start', times.size - 1)
+            raise TrajectoryOverError(f'the trajectory is over: its last point lies {abs(times[-1]):.3g} s in the '
+                                      'past, or is no later than its start', times.size - 1)
         joint_map = self._map(waypoints.joints)
         waits = self._next is not None and self._next.start > now       # and will not begin if this one is accepted
         running = self._next if self._next is not None and not waits else self._motion

@@ -55,6 +55,10 @@ class TrajectoryOverError(WaypointsError):
     """One whose last point lies in the past."""
 
 
+class TrajectoryStampError(TrajectoryError):
+    """One stamped before the controller was enabled."""
+
+
 class TrajectoryJointsError(WaypointsError):
     """One of joints that the machine cannot be led by."""
 

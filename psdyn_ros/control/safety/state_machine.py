@@ -56,6 +56,7 @@ class SafetyStates:
         self._timeouts = tuple((self._conditions[row.name], limit) for row, limit in zip(TIMEOUTS, limits))
         self._unsettled = {}            # name -> _Condition that is open or latched, in the order in which they began
         self._arrival = None            # ns of the last accepted state
+        self._rejected, self._rejection = 0, ''     # states since then, and why the last one was
         self._started = 0               # ns at which the stop began
         self._rest = False              # whether the stop has come to its end
         self._leaving = False           # whether it ends in inactivity
@@ -70,6 +71,11 @@ class SafetyStates:
     def reasons(self):
         """{condition: 'F01: text'} of what keeps the state above RUN, or would."""
         return {name: one.reason for name, one in self._unsettled.items() if one.demand.state > State.RUN}
+
+    def demanding(self, state):
+        """[reason] of what asks for a state or a higher one; of SAFE also what stops first."""
+        least = min(state, State.STOPPING)
+        return [one.reason for one in self._unsettled.values() if one.demand.state >= least]
 
     @property
     def unsettled(self):
@@ -98,7 +104,16 @@ class SafetyStates:
 
     def state_accepted(self, now):
         """A measured state arrived at `now` and was accepted: the timeouts of F01 restart."""
-        self._arrival = now
+        self._arrival, self._rejected = now, 0
+
+    def state_rejected(self, reason):
+        """A measured state came and cannot be used."""
+        self._rejected, self._rejection = self._rejected + 1, reason
+
+    def _silence(self, now):
+        """Say how old the last state is, and what became of those that came since."""
+        since = f', {self._rejected} refused since: {self._rejection}' if self._rejected else ''
+        return f'the last state is {(now - self._arrival) / 1e6:.1f} ms old{since}'
 
     def report(self, now, name, result, text='', demand=None):
         """Report the result of a check of this cycle.
@@ -226,7 +241,7 @@ class SafetyStates:
                 one.result = Result.STALE
                 # a ramp looks at no state: shut valves would stop the machine harder than it does
                 ramped = self.state == State.STOPPING and not self.state_valid
-                self._fail(one, f'the last state is {age / 1e6:.1f} ms old', STOP_OPEN_LOOP if ramped else one.asks)
+                self._fail(one, self._silence(now), STOP_OPEN_LOOP if ramped else one.asks)
             elif one.open:
                 one.result = PASS
                 if one.good_since is None:
@@ -258,7 +273,7 @@ class SafetyStates:
         if self._arrival is None:
             reasons.append(NO_STATE)
         elif not 0 <= now - self._arrival <= self._stopping:
-            reasons.append(f'F18: the last state is {(now - self._arrival) / 1e6:.1f} ms old')
+            reasons.append(f'F18: {self._silence(now)}')
         return reasons
 
     def _in_a_stop(self):

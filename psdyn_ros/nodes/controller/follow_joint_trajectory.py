@@ -5,8 +5,9 @@ result is called when there is one; until then the status of a goal is ACCEPTED,
 """
 
 import time
+from typing import NamedTuple
 
-from ...control.reference.goal import Goal, Status, Tolerance, refusal, tolerances
+from ...control.reference.goal import Goal, Result, Status, Tolerance, refusal, tolerances
 from ...control.reference.trajectory import TrajectoryError
 from ...control.safety.fault_table import State
 from ...model.errors import PsdynError
@@ -17,10 +18,10 @@ FEEDBACK = SECOND // 20     # ns between two messages of feedback
 
 
 class TrajectoryAction:
-    """Serves ~/follow_joint_trajectory; one goal at a time, the newest.
+    """Serves ~/follow_joint_trajectory; one goal at a time is followed, the newest that passed its checks.
 
     A goal that cannot be read is refused. One that does not pass its checks, which take some cycles, is aborted with
-    the reason, and the motion in progress goes on, though its end is reported to nobody any more.
+    the reason, and the motion in progress goes on with its goal.
 
     node        `rclpy.node.Node`
     core        `ControlCore`
@@ -33,7 +34,7 @@ class TrajectoryAction:
     def __init__(self, node, core, validation, rejections, action, kind):
         self._node, self._core, self._validation, self._action, self._kind = node, core, validation, action, kind
         self._rejections = rejections
-        self._active = None             # _Running that the machine follows, or is being checked
+        self._followed = self._checked = None   # _Running that the machine follows; that is being checked
         self._published = 0             # ns of the last feedback
         self._server = action.ActionServer(
             node, kind, '~/follow_joint_trajectory', execute_callback=self._result, goal_callback=self._judge,
@@ -45,45 +46,64 @@ class TrajectoryAction:
         self._server.destroy()
 
     def preempt(self):
-        """Another motion is about to take the place of the goal in progress."""
-        if self._active is not None:
-            self._active.goal.preempt()
-            self._finish()
+        """Another motion has taken the place of the goal that is followed."""
+        if self._followed is not None:
+            self._followed.goal.preempt()
+            self._finish(self._followed)
 
     def abort(self, reason):
-        """The goal in progress cannot go on."""
-        if self._active is not None:
-            self._active.goal.abort(reason)
-            self._finish()
+        """No goal can go on."""
+        checked = self._checked
+        for running in (checked, self._followed):
+            if running is not None:
+                running.goal.abort(reason)
+                self._finish(running)
+        if checked is not None:
+            self._validation.forget()
 
     def update(self, output):
-        """Judge the goal in progress by an `Output` of the core; to be called in every cycle."""
-        running = self._active
-        if running is None:
-            return
-        goal, core, state = running.goal, self._core, output.state
-        if state in (State.STANDBY, State.STOPPING, State.SAFE) or (
-                core.interrupted and goal.status is Status.EXECUTING):
-            goal.abort('; '.join(core.states.reasons.values()) or f'the controller is in {state.name}')
-        elif output.desired is not None:
-            self._follow(goal, output)
-        if goal.ended:
-            self._finish()
+        """Judge the goals by an `Output` of the core; to be called in every cycle."""
+        self._end_canceled()
+        core, running = self._core, self._followed
+        if output.state in (State.STANDBY, State.STOPPING, State.SAFE):
+            self.abort(self._reasons())
+        elif running is not None:
+            if core.interrupted and running.goal.status is Status.EXECUTING:
+                running.goal.abort(self._reasons())
+            elif output.desired is not None:
+                self._follow(running, output)
+            if running.goal.ended:
+                self._finish(running)
 
-    def _follow(self, goal, output):
-        inputs, reference = self._core.inputs, self._core.law.reference
+    def _reasons(self):
+        states = self._core.states
+        return '; '.join(states.reasons.values()) or f'the controller is in {states.state.name}'
+
+    def _end_canceled(self):
+        """End a goal that was cancelled before it was followed."""
+        checked = self._checked
+        if checked is not None and checked.goal.status is Status.CANCELING:
+            checked.goal.rest('canceled before it was followed')
+            self._finish(checked)
+
+    def _follow(self, running, output):
+        goal, inputs, reference = running.goal, self._core.inputs, self._core.law.reference
         t = inputs.time
         goal.update(t, output.desired, inputs.state_check.x, inputs.state_check.xd, reference.end)
+        now = time.monotonic_ns()
         if reference.at_rest(t):
             goal.rest()
-        now = time.monotonic_ns()
+        if goal.code is Result.PATH_TOLERANCE_VIOLATED:
+            self._core.cancel(now)
         if goal.feedback is not None and now - self._published > FEEDBACK:
             self._published = now
-            self._active.handle.publish_feedback(self._feedback_of(goal.feedback))
+            running.handle.publish_feedback(self._feedback_of(goal.feedback))
 
-    def _finish(self):
-        running, self._active = self._active, None
-        self._validation.forget()
+    def _finish(self, running):
+        if running is self._followed:
+            self._followed = None
+        else:
+            self._checked = None
         running.handle.execute(lambda handle: self._result(handle, running.goal))
 
     # what the action server asks
@@ -99,8 +119,11 @@ class TrajectoryAction:
         return responses.ACCEPT
 
     def _cancel(self, handle):
-        running = self._active
-        if running is not None and running.handle is handle:
+        checked, running = self._checked, self._followed
+        if checked is not None and checked.handle is handle:
+            checked.goal.cancel()       # `update` ends it: the server knows of it only when this returns
+            self._validation.forget()
+        elif running is not None and running.handle is handle:
             running.goal.cancel()
             self._core.cancel(time.monotonic_ns())
         return self._action.CancelResponse.ACCEPT
@@ -113,11 +136,23 @@ class TrajectoryAction:
             reason = self._kind.Result(error_code=int(refusal(error)), error_string=str(error))
             handle.execute(lambda handle: self._aborted(handle, reason))
             return
-        self.preempt()
-        running = self._active = _Running(handle, goal)
-        self._validation.begin(waypoints, start, running.checked)
-        if goal.ended:
-            self._finish()
+        self._end_canceled()
+        running = _Running(handle, goal)
+        self._validation.begin(waypoints, start, lambda error: self._end_check(running, error))
+        if not goal.ended:
+            self._checked = running
+
+    def _end_check(self, running, error):
+        """The trajectory of a goal was checked; error: why it cannot be followed, or None."""
+        goal = running.goal
+        if error is None:
+            self._checked = None
+            self.preempt()
+            self._followed = running
+            goal.execute()
+        elif goal.status is Status.ACCEPTED:
+            goal.abort(error, refusal(error))
+            self._finish(running)
 
     @staticmethod
     def _aborted(handle, result):
@@ -157,19 +192,9 @@ class TrajectoryAction:
         return message
 
 
-class _Running:
-    """A goal on its way.
+class _Running(NamedTuple):
+    """A goal on its way."""
 
-    handle  of the action server
-    goal    `Goal`
-    """
-
-    def __init__(self, handle, goal):
-        self.handle, self.goal = handle, goal
-
-    def checked(self, error):
-        """The trajectory was checked; error: why it cannot be followed, or None."""
-        if error is None:
-            self.goal.execute()
-        elif self.goal.status is not Status.CANCELING:
-            self.goal.abort(error, refusal(error))
+    handle: object
+    """Of the action server."""
+    goal: Goal

@@ -121,7 +121,7 @@ class Controller:
             core = self._core = assemble(setup.config, self._lines)
             self._gains = Gains(node, core.law)
             self._outputs = ControllerOutputs(node, machine.driven_machine, declaration)
-            self._validation = TrajectoryValidation(core, p.rate, self._refuse_trajectory, self._log)
+            self._validation = TrajectoryValidation(core, p.rate, self._log)
             self._inputs = ControllerInputs(
                 node, setup, core, now=self._now, rejections=self._rejections, on_state=self._on_state,
                 on_trajectory=self._read_trajectory)
@@ -138,8 +138,9 @@ class Controller:
         except PsdynError:
             self._release()
             raise
+        parameters.warn_of_unknown(node)
         if p.emergency_stop == 'none':
-            node.get_logger().warning("emergency_stop: 'none': nobody can stop the machine by ~/emergency_stop")
+            node.get_logger().warning("emergency_stop: 'none': the silence of ~/emergency_stop stops nothing")
         for measure in self._measures:
             node.get_logger().info(f'realtime {p.realtime}: {measure}')
         interfaces = ', '.join(dict.fromkeys(declaration.interfaces))
@@ -360,13 +361,14 @@ class Controller:
         return response
 
     def _read_trajectory(self, reader):
-        if self._action is not None:
-            self._action.preempt()
-        self._validation.read(reader)
+        self._validation.read(reader, self._end_trajectory)
 
-    def _refuse_trajectory(self, error):
-        # neither a message that cannot be read nor unknown joints are a `TrajectoryError`
-        self._inputs.reject('joint_trajectory', error, getattr(error, 'condition', 'reference_malformed'))
+    def _end_trajectory(self, error):
+        if error is not None:
+            # neither a message that cannot be read nor unknown joints are a `TrajectoryError`
+            self._inputs.reject('joint_trajectory', error, getattr(error, 'condition', 'reference_malformed'))
+        elif self._action is not None:
+            self._action.preempt()
 
     def _validate_parameters(self, given):
         for parameter in given:

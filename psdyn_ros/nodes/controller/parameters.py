@@ -47,8 +47,8 @@ PARAMETERS = MACHINE + REALTIME + (
     Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',
               choices=('state', 'timer')),
     Parameter('rate', 500.0, 'Hz of the timer, and at which states are expected', 1.0, 5000.0),
-    Parameter('emergency_stop', 'required', 'whether `~/emergency_stop` must come; none: only where something else '
-              'stops the machine', choices=('required', 'none')),
+    Parameter('emergency_stop', 'required', 'whether `~/emergency_stop` must come; none: only what it says counts, '
+              'where something else stops the machine', choices=('required', 'none')),
     Parameter('overrun_share', 0.01, 'of the cycles of a second that may come too late before the machine runs at '
               'reduced speed', 0.0, 1.0),
     Parameter('port_timeout', 0.1, 's after which a base motion that stopped coming counts as none', 0.001, 10.0),

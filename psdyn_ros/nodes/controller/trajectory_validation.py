@@ -9,33 +9,29 @@ SHARE = 0.2         # of a period that a slice may take
 class TrajectoryValidation:
     """Reads and validates one trajectory at a time, and has the core execute it where it is valid.
 
-    core    `ControlCore`
-    rate    Hz of its cycles
-    refuse  called with the error of a trajectory that cannot be followed
-    log     called with (level, text)
+    core  `ControlCore`
+    rate  Hz of its cycles
+    log   called with (level, text)
+
+    `on_end` of a check is called with the error, or with None where the trajectory is followed.
     """
 
-    def __init__(self, core, rate, refuse, log):
-        self._core, self._budget, self._refuse, self._log = core, SHARE / rate, refuse, log
-        self._reader = self._validated = self._waypoints = None
-        self._on_end = self._report
+    def __init__(self, core, rate, log):
+        self._core, self._budget, self._log = core, SHARE / rate, log
+        self._reader = self._validated = self._waypoints = self._on_end = None
 
     @property
     def pending(self):
         """Whether a trajectory is being read or checked."""
         return self._reader is not None or self._validated is not None
 
-    def read(self, reader):
+    def read(self, reader, on_end):
         """Read this `SerializedTrajectory` from the next cycle on, then check it."""
-        self._supersede(None)
+        self._supersede(on_end)
         self._reader = reader
 
-    def begin(self, waypoints, start, on_end=None):
-        """Check these `Waypoints` from the next cycle on.
-
-        start   stamp in ns, None: now
-        on_end  called with the error, or None where they are followed; by default `refuse` is, with an error
-        """
+    def begin(self, waypoints, start, on_end):
+        """Check these `Waypoints` from the next cycle on.  start: stamp in ns, None: now."""
         self._supersede(on_end)
         try:
             self._validate(waypoints, start)
@@ -45,7 +41,7 @@ class TrajectoryValidation:
     def _supersede(self, on_end):
         if self.pending:
             self._end(TrajectoryError('another trajectory came before this one was checked'))
-        self._on_end = on_end or self._report
+        self._on_end = on_end
 
     def _validate(self, waypoints, start):
         self._validated, self._waypoints = self._core.validate_trajectory(waypoints, start), waypoints
@@ -76,7 +72,3 @@ class TrajectoryValidation:
     def _end(self, error):
         on_end, self._reader, self._validated, self._waypoints = self._on_end, None, None, None
         on_end(error)
-
-    def _report(self, error):
-        if error is not None:
-            self._refuse(error)

@@ -26,6 +26,7 @@ from ...model.parameters.hydraulics import read_hydraulics
 from ...model.units import SECOND
 from ...validation.live import LiveValidator
 from ...validation.metrics.tolerances import read_settings
+from ...validation.signals.stream_clock import RepeatedStampError
 from ..messages import conversions
 from ..messages.pressures import TOPICS, PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
@@ -105,8 +106,8 @@ class ValidatorNode:
         self._delays = _delays(settings, states, pressures)
         self._report = ValidatorReport(node.get_name(), self._live, self._rejections, (states, pressures),
                                        self._p.state_timeout, node.get_logger())
-        simulated = node.get_parameter('use_sim_time').value
-        node.create_timer(1.0 / p.report_rate, lambda: publish(self._report.message(self._now(), simulated)),
+        self._simulated = node.get_parameter('use_sim_time').value
+        node.create_timer(1.0 / p.report_rate, lambda: publish(self._report.message(self._now(), self._simulated)),
                           clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     # in
@@ -148,6 +149,8 @@ class ValidatorNode:
 
     def _reject(self, topic):
         def reject(error):
+            if self._simulated and isinstance(error, RepeatedStampError):
+                return
             self._rejections.add(topic, error, time.monotonic_ns())
             self._report.refused(topic, error)
         return reject

@@ -7,15 +7,18 @@ import sys
 import traceback
 
 import rclpy
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.parameter_service import ParameterService
 from rclpy.signals import SignalHandlerOptions
 
 from ...model.errors import PsdynError
+from . import parameters
 from .transport import without_shared_memory
 
 WAKE_UP = 0.2       # s; a signal is seen after this time at the latest
 SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
+NUMBERS = signal.SIGINT, signal.SIGTERM
 
 
 def make_executor(context=None):
@@ -48,7 +51,16 @@ def spin(node, stopped, turn=None):
 
 def plain_node(name, **options):
     """An ordinary node; whether others may see its parameters is one of them, which is known only when it is made."""
-    return rclpy.create_node(name, start_parameter_services=False, **options)
+    node = rclpy.create_node(name, start_parameter_services=False, **options)
+    simulated = node.get_parameter('use_sim_time').value
+
+    def judge(given):
+        changed = any(one.name == 'use_sim_time' and one.value != simulated for one in given)
+        return SetParametersResult(successful=not changed, reason='use_sim_time: may be given only when the node starts'
+                                   if changed else '')
+
+    node.add_on_set_parameters_callback(judge)
+    return node
 
 
 def run(name, build, args=None, make=plain_node):
@@ -70,6 +82,8 @@ def run(name, build, args=None, make=plain_node):
         # also parameters whose names come with the machine, such as those of external forces
         node = make(name, automatically_declare_parameters_from_overrides=True)
         work = build(node)      # held here: the node itself keeps callbacks only
+        if make is plain_node:
+            parameters.warn_of_unknown(node)
         services = ParameterService(node) if make is plain_node and _offers_parameters(node) else None
         signals.node = node
         gc.collect()
@@ -85,6 +99,7 @@ def run(name, build, args=None, make=plain_node):
         traceback.print_exc()
         return INTERNAL
     finally:
+        _ignore_signals()
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
@@ -107,18 +122,24 @@ def _serve(node, work, stopped):
     end(None)
 
 
+def _ignore_signals():
+    """Let no further signal disturb the end; the interpreter takes its handlers back before it has ended."""
+    for number in NUMBERS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 class _Signals:
-    """SIGINT and SIGTERM: noted where a `node` is served, which ends in order; else they interrupt what is done.
+    """SIGINT and SIGTERM: noted where a `node` is served, which ends in order; else the first interrupts what is done.
 
     A node that configures commands nothing, and may compile for minutes: it is interrupted too.
     """
 
     def __init__(self):
         self.node, self.received = None, False
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in NUMBERS:
             signal.signal(number, self._take)
 
     def _take(self, number, frame):
-        self.received = True
-        if self.node is None or getattr(self.node, 'configuring', False):
+        first, self.received = not self.received, True
+        if first and (self.node is None or getattr(self.node, 'configuring', False)):
             raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import numpy as np
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.parameter import Parameter as RosParameter
@@ -17,7 +18,10 @@ class ParameterError(PsdynError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter; its type is that of the default. A live one may change while the node runs."""
+    """One parameter; its type is that of the default. A live one may change while the node runs.
+
+    numbers  whether a text may be given as an integer or a list of them, as the command line reads `2`
+    """
 
     name: str
     default: object
@@ -26,6 +30,7 @@ class Parameter:
     high: float = None
     choices: tuple = ()
     live: bool = False
+    numbers: bool = False
 
     def descriptor(self, fixed=True):
         """As a ParameterDescriptor; fixed: read-only unless it is live."""
@@ -59,8 +64,12 @@ REALTIME = (
               choices=realtime.LEVELS),
     Parameter('priority', realtime.PRIORITY, 'of the control loop under SCHED_FIFO; other threads of the process come '
               f'{realtime.BELOW} below', *realtime.PRIORITIES),
-    Parameter('cpus', '', 'numbers of the processors that the control loop may run on, such as 2,3; empty: any'),
+    Parameter('cpus', '', 'numbers of the processors that the control loop may run on, such as 2,3; empty: any',
+              numbers=True),
 )
+
+OF_RCLPY = 'use_sim_time', 'start_type_description_service'
+FREE = 'qos_overrides.', 'external_forces.'     # what their names begin with is judged elsewhere
 
 PRESSURE_TOPICS = (
     Parameter('pressure_source', 'telemetry', 'one Float64MultiArray of all cylinders, or a FluidPressure of each port',
@@ -83,6 +92,16 @@ def declare_map(node, table, fixed=True):
 def declared(node, table):
     """Present values of a table that was declared, as attributes."""
     return SimpleNamespace(**{p.name: node.get_parameter(p.name).value for p in table})
+
+
+def warn_of_unknown(node):
+    """Warn of parameters that were given and are in no table, once all tables are declared."""
+    names = list(node.get_parameters_by_prefix(''))
+    known = {name for name, one in zip(names, node.describe_parameters(names)) if one.description}.union(OF_RCLPY)
+    for name in names:
+        if name not in known and not name.startswith(FREE):
+            node.get_logger().warning(f"parameter '{name:.80}' is passed over: this node does not have it"
+                                      f'{did_you_mean(name, known)}')
 
 
 def release(node, name, default):
@@ -130,6 +149,8 @@ def _declare(node, parameter, fixed=True):
     if known:       # as an override without a description, which may have been set to another value since
         present = node.get_parameter(name)
         node.undeclare_parameter(name)
+        if parameter.numbers and present.type_ in (RosParameter.Type.INTEGER, RosParameter.Type.INTEGER_ARRAY):
+            present = RosParameter(name, value=','.join(map(str, np.ravel(present.value))))
     try:
         if known and type(present.value) is not type(default):
             raise InvalidParameterTypeException(present, RosParameter.Type.from_parameter_value(default).name)

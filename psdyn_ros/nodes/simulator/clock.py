@@ -50,6 +50,11 @@ class SimulationClock:
     overruns = property(lambda self: self._deadlines.overruns, doc='Calls of `due` that came a period or more late.')
     slipped = property(lambda self: self._deadlines.slipped, doc='ns that were lost for good.')
 
+    @property
+    def waits(self):
+        """Whether the ROS clock is that of `/clock`, on which no time came yet: nothing can be stamped."""
+        return not self.simulated and self._ros() == 0
+
     def now(self):
         """ns on the clock that stamps what comes in: the ROS clock, or simulated time."""
         return self.stamp if self.simulated else self._ros()
@@ -64,6 +69,9 @@ class SimulationClock:
 
     def due(self, now):
         """Yield, for every batch of periods due by now (ns, steady), how many it has; they are one message."""
+        if self.waits:
+            self.restart()
+            return
         if not self._free:
             if self.stamp is None and now < self._free_from:
                 return      # single steps have used the stamps up to then
@@ -93,7 +101,7 @@ class SimulationClock:
             return
         steady, now = both_clocks(self._ros)
         late = self._deadlines.lateness(steady)
-        steady, now = steady - late, now - late
+        steady, now = steady - late, max(1, now - late)
         if single or self.stamp is None:
             # as far ahead of the clock as steps have gone; what is further is a clock that was set back
             ahead = min(self._last + self.period - now, max(0, self._free_from - steady))

@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from ...model.errors import PsdynError
-from ...model.troubleshooting import NOT_COMMANDED
+from ...model.troubleshooting import NO_CLOCK, NOT_ANSWERED, NOT_COMMANDED
 from ...model.units import SECOND
 from ...simulation.offline import gap
 from ...simulation.plant import FAULT, RUNNING
 from ...simulation.snapshot import write_snapshot
 from ..messages.conversions import diagnostics_msg
 from ..runtime import diagnostics
+
+PATIENCE = SECOND       # ns for which an answer may be missing in lock-step before that is said
 
 
 class PlantReport:
@@ -40,10 +42,11 @@ class PlantReport:
         self._snapshot = ''             # path of the file of the last fault
         self._worst_step = 0            # ns since the last diagnostics
         self._before = time.monotonic_ns(), clock.steps
+        self._stepped = self._before[0]     # ns at the last step, or while paused
 
     def took(self, ns):
         """Note that a step with its messages took so long."""
-        self._worst_step = max(self._worst_step, ns)
+        self._worst_step, self._stepped = max(self._worst_step, ns), time.monotonic_ns()
 
     def fault(self):
         """Keep what is needed to do the step that failed again."""
@@ -63,6 +66,13 @@ class PlantReport:
         """The plant was reset."""
         self._snapshot = ''
 
+    def _waits(self, paused):
+        """ns for which a plant in lock-step has waited for an answer; 0 where that is no longer than usual."""
+        now = time.monotonic_ns()
+        if paused or not self._clock.lock_step:
+            self._stepped = now
+        return now - self._stepped if now - self._stepped > PATIENCE else 0
+
     def _state(self, paused):
         """(level, summary) of diagnostics, the worst first."""
         plant = self._plant
@@ -75,9 +85,13 @@ class PlantReport:
         state = 'paused' if paused else plant.state
         frozen = [f'{name} frozen: {reason}' for name, reason in getattr(plant, 'frozen', {}).items()]
         notes = [*frozen, *self._environment.stale]
+        if self._clock.waits:
+            notes.append(NO_CLOCK.text)
         held = plant.actuators and len(plant.held) == len(plant.actuators)
         if held and not paused and not any(self._inputs.publishers.values()):
             notes.append(NOT_COMMANDED.text.format(topics=' or '.join(self._inputs.topics)))
+        if self._waits(paused):
+            notes.append(NOT_ANSWERED.text)
         quiet = state == RUNNING and not notes and not self._setup.faults.active
         return 'ok' if quiet else 'warn', '; '.join([state, *notes])
 
@@ -87,6 +101,8 @@ class PlantReport:
         if summary != self._said:
             self._said = summary
             self._log('warning' if level == 'warn' else level, f'the plant: {summary}')
+        if NOT_ANSWERED.text in summary:
+            summary += f' for {self._waits(paused) / SECOND:.1f} s'
         self._publish(diagnostics_msg(self._clock.wall(), f'{self._node.get_name()}: plant', level, summary,
                                       self._values()))
         self._worst_step = 0

@@ -42,6 +42,7 @@ from rclpy.clock import Clock, ClockType
 
 from ...model.errors import PsdynError
 from ...model.parameters.faults import placed, read_fault
+from ...model.troubleshooting import NO_CLOCK
 from ...simulation.plant import FAULT
 from ..runtime import executor, parameters
 from ..runtime.rejection_log import Rejections, brief
@@ -193,6 +194,8 @@ class Simulator:
         """Do so many periods while paused; why that could not be, or ''."""
         if not self.paused:
             return 'not paused'
+        if self._clock.waits:
+            return NO_CLOCK.text
         for _ in range(periods):
             if self._plant.state != FAULT:
                 self._run(1, single=True)

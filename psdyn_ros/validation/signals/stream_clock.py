@@ -11,6 +11,10 @@ class StampError(PsdynError):
     """A message whose stamp cannot be used."""
 
 
+class RepeatedStampError(StampError):
+    """A message with the stamp of the one before, as of a simulator that waits for an answer."""
+
+
 class StreamClock:
     """Tells a message that is astray from a clock that jumped, as at the begin of every round of a bag in a loop.
 
@@ -36,7 +40,9 @@ class StreamClock:
             self.last = stamp
             self._astray.clear()
             return False
-        if -self.leap <= step <= 0:
+        if step == 0:
+            raise RepeatedStampError('its stamp is that of the last one')
+        if -self.leap <= step < 0:
             raise StampError(f'its stamp is {-step / SECOND:.3g} s before that of the last one')
         if self._astray and not 0 < stamp - self._astray[-1] <= self.leap:
             self._astray.clear()

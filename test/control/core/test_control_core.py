@@ -11,6 +11,7 @@ from support.control.control_rig import BAD_STATES, MS, RATE, SILENT, TARGET, Ri
 
 from psdyn_ros.control.core.diagnostics import status
 from psdyn_ros.control.monitors.tracking import TrackingCheck
+from psdyn_ros.control.reference import goal
 from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
 from psdyn_ros.control.safety.fault_table import CONDITIONS, Result, State
 from psdyn_ros.control.safety.state_machine import SafetyError
@@ -338,8 +339,9 @@ def test_a_candidate_is_void_after_a_stop_another_reference_a_reset_or_a_cancell
 def test_references_stamped_before_enabling_are_refused():
     rig = Rig().hold()
     stamp = rig.ros_now - 20 * T
-    with pytest.raises(TrajectoryError, match='before the controller was enabled'):
+    with pytest.raises(TrajectoryError, match='before the controller was enabled') as refused:
         rig.core.validate_trajectory(waypoints_of(rig), stamp)
+    assert goal.refusal(refused.value) is goal.Result.OLD_HEADER_TIMESTAMP
     with pytest.raises(TrajectoryError, match='before the controller was enabled'):
         rig.core.take_point(stamp, rig.now, rig.plant.x)
 

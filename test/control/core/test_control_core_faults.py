@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.control.control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
+from support.control.control_rig import MS, PROBATION, RATE, TARGET, WALL, Rig, T, crane
 from support.machines import URDF
 
 import psdyn_ros
@@ -399,6 +399,34 @@ def test_simulated_time_that_goes_back_stops_and_has_to_be_enabled_again_F31():
     assert rig.state is HOLD
 
 
+def test_a_stop_that_was_asked_for_is_no_error_in_the_log_whatever_else_is_degraded():
+    rig = Rig().run()
+    rig.core.report(rig.now, 'overrun', Result.FAIL, 'late')
+    rig.tick()
+    rig.core.disable(rig.now)
+    rig.until(STANDBY, 500)
+    assert rig.log[-3:] == [('info', 'RUN to DEGRADED: F30: late'), ('info', 'DEGRADED to STOPPING as asked'),
+                            ('info', 'STOPPING to STANDBY')]
+    rig = Rig().run()
+    rig.core.report(rig.now, 'conflicting_commands', Result.FAIL, 'two publishers')
+    rig.until(SAFE, 500)
+    assert rig.log[-2:] == [('error', 'RUN to STOPPING: F32: two publishers'),
+                            ('error', 'STOPPING to SAFE: F32: two publishers')]
+
+
+def test_states_that_come_and_are_refused_are_told_with_the_last_reason_F01():
+    rig = Rig().run()
+    rig.tick(state=lambda stamp, x, xd: (stamp, x + np.nan, xd))
+    for _ in range(2):
+        rig.core.reject_state(rig.now, 'velocity_missing', 'velocity has 0 entries for 8 names')
+        rig.tick(state=lambda *good: None)
+    assert rig.core.states.reasons['state_missed'] == (
+        'F01: the last state is 6.0 ms old, 3 refused since: velocity has 0 entries for 8 names')
+    rig.ticks(round(PROBATION * RATE) + 5)
+    rig.ticks(4, state=lambda *good: None)
+    assert 'refused' not in rig.core.states.reasons['state_missed']
+
+
 def test_what_only_the_node_sees_is_reported_F32():
     rig = Rig().run()
     rig.core.report(rig.now, 'conflicting_commands', Result.FAIL, 'two publishers')
@@ -421,10 +449,14 @@ def test_the_emergency_stop_pressed_or_silent_is_safe_F36(start, pressed):
     assert rig.tick().state is STANDBY
 
 
-def test_without_an_emergency_stop_none_is_missed_F36():
+def test_without_an_emergency_stop_none_is_missed_but_one_that_is_pressed_stops_F36():
     rig = Rig(emergency_stop=False)
     rig.pressed = None
     rig.run()
+    rig.pressed = True
+    assert rig.until(SAFE, 2) <= 1
+    with pytest.raises(SafetyError, match='F36: the emergency stop is pressed'):
+        rig.core.reset(rig.now)
 
 
 # other machines

@@ -91,6 +91,11 @@ def test_a_stamped_one_that_was_looked_at_for_long_is_caught_up_with(crane):
     assert at(reference, 1.9) == pytest.approx(at(on_time, 1.9), abs=1e-12)
 
 
+def test_one_that_ends_where_it_begins_is_over_since_0_s(crane):
+    with pytest.raises(TrajectoryOverError, match='its last point lies 0 s in the past, or is no later than its start'):
+        reference_of(crane).follow(Waypoints(crane.actuators, [0.0], [crane.initial_position]), 0.0)
+
+
 def test_one_that_ended_while_it_was_looked_at_is_over(crane):
     reference = reference_of(crane)
     validated = reference.validate_trajectory(Waypoints(crane.actuators, [1.0], [crane.initial_position + 0.02]), 0.0,

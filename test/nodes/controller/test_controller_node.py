@@ -1,6 +1,8 @@
 """The managed controller over real DDS: its lifecycle, what refuses it, what stops it, and how it ends."""
 
 import signal
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +24,7 @@ from support.nodes import still_machine  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
 from support.nodes.unusable_states import UNUSABLE_STATES  # noqa: E402
+from support.paths import ROOT  # noqa: E402
 from test_valve_nodes import ON_VALVES, oil_at_rest, telemetry  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
@@ -418,6 +421,50 @@ def test_parameter_services_can_be_left_out(tmp_path):
         g.until(lambda: g.reports and {f'/closed/controller/{name}' for name in ('change_state', 'get_state')}
                 <= services(), START_UP)
         assert not any('parameter' in name for name in services())
+
+
+INTERRUPTED = """
+import os, signal, sys
+from types import SimpleNamespace
+from psdyn_ros.nodes.runtime.executor import run
+
+def interrupt(*_, kill=os.kill, process=os.getpid(), number=signal.SIGINT):
+    kill(process, number)
+
+class Last:
+    __del__ = interrupt
+
+last = Last()       # of what the interpreter forgets
+sys.exit(run('n', interrupt, make=lambda name, **options: SimpleNamespace(destroy_node=interrupt)))
+"""
+
+
+def test_further_signals_do_not_disturb_the_end_of_a_node():
+    ended = subprocess.run([sys.executable, '-c', INTERRUPTED], cwd=ROOT, capture_output=True, text=True,
+                           check=False)
+    assert (ended.returncode, ended.stderr) == (0, '')
+
+
+MISSPELT = """
+import os, signal, sys
+from types import SimpleNamespace
+from psdyn_ros.nodes.runtime import executor, parameters
+
+def build(node):
+    parameters.declare(node, parameters.MACHINE)
+    return SimpleNamespace(turn=lambda: os.kill(os.getpid(), signal.SIGINT) or 0.0)
+
+given = 'robot_descripton', 'external_forces.a.type', 'report_rate', 'qos_overrides./a.publisher.depth', 'use_sim_time'
+arguments = [word for name, value in zip(given, ('x', 'y', '2.0', '3', 'false')) for word in ('-p', f'{name}:={value}')]
+sys.exit(executor.run('n', build, ['n', '--ros-args', *arguments]))
+"""
+
+
+@pytest.mark.dds
+def test_a_parameter_that_is_in_no_table_is_a_warning():
+    said = subprocess.run([sys.executable, '-c', MISSPELT], cwd=ROOT, capture_output=True, text=True, check=True).stderr
+    assert said.count('passed over') == 1
+    assert "'robot_descripton' is passed over: this node does not have it; did you mean 'robot_description'?" in said
 
 
 # without processes

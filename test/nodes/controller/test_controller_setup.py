@@ -47,6 +47,18 @@ def test_the_delay_of_streamed_points_is_a_parameter_below_their_timeout(configu
         configured(stream_delay=0.15)
 
 
+@pytest.mark.parametrize('given, text', [(1, '1'), ([0, 1], '0,1'), ('0, 1', '0, 1')])
+def test_processors_are_given_as_a_number_a_list_or_a_text(configured, given, text):
+    assert configured(configure=False, cpus=given).parameters.get_parameter('cpus').value == text
+
+
+def test_parameters_that_are_in_no_table_are_warnings_once_all_are_declared(configured, capfd):
+    configured(**{'gains.slewx.p': 20.0, 'gains.slew.p': 200.0, 'output.slew': 'effort', 'hydrualics': 'foo.yaml'})
+    said = capfd.readouterr().err
+    assert said.count('passed over') == 2
+    assert "did you mean 'gains.slew.p'?" in said and "did you mean 'hydraulics'?" in said
+
+
 @pytest.mark.parametrize('options', [
     {'gains.telescope.i': 1e6}, {'law': 'valve_computed_torque', 'gains.telescope.integral': 1e5},
     {'law': 'valve_computed_torque', 'valve_bandwidth': 100.0}])

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip('rclpy', reason='the node is one of ROS')
 
 from builtin_interfaces.msg import Duration, Time  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
@@ -15,6 +16,9 @@ from psdyn_ros.control.reference.goal import Result  # noqa: E402
 from psdyn_ros.control.reference.trajectory import TrajectoryError  # noqa: E402
 from psdyn_ros.control.safety.fault_table import State  # noqa: E402
 from psdyn_ros.nodes.controller.follow_joint_trajectory import TrajectoryAction  # noqa: E402
+from psdyn_ros.nodes.controller.node import Controller  # noqa: E402
+from psdyn_ros.nodes.controller.trajectory_message import SerializedTrajectory  # noqa: E402
+from psdyn_ros.nodes.controller.trajectory_validation import TrajectoryValidation  # noqa: E402
 from psdyn_ros.nodes.runtime.rejection_log import Rejections  # noqa: E402
 
 JOINTS = ('a', 'b')
@@ -65,31 +69,26 @@ class Core:
         self.inputs = SimpleNamespace(time=0.0, seconds=lambda stamp: stamp * 1e-9,
                                       state_check=SimpleNamespace(x=np.zeros(2), xd=np.zeros(2)))
         self.law = SimpleNamespace(reference=SimpleNamespace(end=2.0, at_rest=lambda t: t >= 2.0))
-        self.cancelled, self.interrupted = 0, False
+        self.cancelled, self.interrupted, self.wrong = 0, False, None
 
     def cancel(self, now):
         self.cancelled += 1
         self.law.reference.at_rest = lambda t: t >= 1.0
 
+    def validate_trajectory(self, waypoints, start):
+        return SimpleNamespace(advance=lambda seconds: True)
 
-class Checks:
-    """Stands for `TrajectoryValidation`; the test says how they end."""
-
-    dropped = False
-
-    def begin(self, waypoints, start, told):
-        self.waypoints, self.start, self.told = waypoints, start, told
-
-    def forget(self):
-        self.dropped = True
-        self.told(TrajectoryError('the controller stops'))
+    def execute(self, validated, now):
+        if self.wrong is not None:
+            raise self.wrong
 
 
 @pytest.fixture
 def served():
     clock = SimpleNamespace(now=lambda: SimpleNamespace(to_msg=Time))
     node = SimpleNamespace(get_clock=lambda: clock)
-    core, checks, rejections = Core(), Checks(), Rejections(lambda text: None)
+    core, rejections = Core(), Rejections(lambda text: None)
+    checks = TrajectoryValidation(core, 500.0, lambda level, text: None)
     action = TrajectoryAction(node, core, checks, rejections, ACTION, KIND)
     return SimpleNamespace(action=action, core=core, checks=checks, rejections=rejections, server=action._server,
                            callbacks=action._server.callbacks)
@@ -107,7 +106,7 @@ def begun(served, passed=True, **given):
     assert served.callbacks['goal_callback'](handle.request) == 'accept'
     served.callbacks['handle_accepted_callback'](handle)
     if passed:
-        served.checks.told(None)
+        served.checks.advance(0)
     return handle
 
 
@@ -145,17 +144,18 @@ def test_a_goal_that_cannot_be_read_or_comes_too_early_is_refused(served, spoil,
 
 
 def test_a_goal_that_does_not_pass_its_checks_is_aborted_with_the_reason(served):
-    handle = begun(served, passed=False)
-    served.checks.told(TrajectoryError('point 3: it leaves the limits', 3))
+    served.core.wrong = TrajectoryError('point 3: it leaves the limits', 3)
+    handle = begun(served)
     cycle(served, 0.1)
     assert handle.ended == 'abort' and 'point 3: it leaves the limits' in handle.result.error_string
     assert handle.result.error_code == Result.INVALID_GOAL
 
 
-def test_a_tolerance_of_the_goal_ends_it(served):
+def test_a_tolerance_of_the_goal_ends_it_and_stops_the_machine(served):
     handle = begun(served, tolerance=[SimpleNamespace(name='a', position=0.05, velocity=0.0, acceleration=0.0)])
     cycle(served, 1.0, x=(0.1, 0.0))
     assert handle.ended == 'abort' and handle.result.error_code == Result.PATH_TOLERANCE_VIOLATED
+    assert served.core.cancelled == 1
 
 
 def test_a_cancellation_stops_the_machine_and_ends_when_it_rests(served):
@@ -169,11 +169,13 @@ def test_a_cancellation_stops_the_machine_and_ends_when_it_rests(served):
 
 
 @pytest.mark.parametrize('state', [State.HOLD, State.RUN])
-def test_a_cancellation_while_it_is_checked_is_one_too(served, state):
-    handle = begun(served, passed=False)
-    assert served.callbacks['cancel_callback'](handle) == 'accept' and served.core.cancelled == 1
+def test_a_cancellation_while_it_is_checked_leaves_the_motion_in_progress_alone(served, state):
+    first = begun(served)
+    second = begun(served, passed=False)
+    assert served.callbacks['cancel_callback'](second) == 'accept' and not second.ended
     cycle(served, 1.1, state)
-    assert handle.ended == 'canceled' and served.checks.dropped
+    assert second.ended == 'canceled' and not served.checks.pending
+    assert not first.ended and not served.core.cancelled
 
 
 def test_reduced_speed_aborts_no_goal_neither_before_nor_at_its_end(served):
@@ -181,19 +183,52 @@ def test_reduced_speed_aborts_no_goal_neither_before_nor_at_its_end(served):
     handle = begun(served, passed=False)
     served.core.interrupted = True      # by what ended the motion before
     cycle(served, 0.1, State.HOLD)
-    assert not handle.ended and not served.checks.dropped
+    assert not handle.ended and served.checks.pending
     served.core.interrupted = False
-    served.checks.told(None)
+    served.checks.advance(0)
     cycle(served, 2.1, State.HOLD)
     assert handle.ended == 'succeed'
 
 
-def test_another_goal_takes_its_place(served):
+def test_another_goal_takes_its_place_when_it_was_checked(served):
     first = begun(served)
-    second = begun(served)
+    second = begun(served, passed=False)
+    assert not first.ended
+    served.checks.advance(0)
     assert first.ended == 'abort' and 'another motion' in first.result.error_string
     cycle(served, 2.1, State.HOLD)
     assert second.ended == 'succeed'
+
+
+def from_topic(served, points=()):
+    """Give a trajectory of the topic to the controller; without points it is unusable."""
+    controller = object.__new__(Controller)
+    controller._action, controller._validation = served.action, served.checks
+    controller._inputs = SimpleNamespace(reject=lambda *reason: None)
+    controller._read_trajectory(SerializedTrajectory(serialize_message(
+        JointTrajectory(joint_names=JOINTS, points=points))))
+    served.checks.advance(0)
+
+
+@pytest.mark.parametrize('give', [begun, from_topic])
+def test_what_cannot_be_followed_leaves_the_goal_in_progress_with_its_motion(served, give):
+    first = begun(served)
+    served.core.wrong = TrajectoryError('point 3: it leaves the limits', 3)
+    give(served)
+    cycle(served, 1.0)
+    assert not first.ended and not served.checks.pending
+    served.callbacks['cancel_callback'](first)
+    assert served.core.cancelled == 1
+    cycle(served, 1.1, State.HOLD)
+    assert first.ended == 'canceled'
+
+
+def test_a_trajectory_of_the_topic_takes_its_place_when_it_was_checked(served):
+    first = begun(served)
+    from_topic(served, request().trajectory.points)
+    assert not first.ended
+    served.checks.advance(0)
+    assert first.ended == 'abort' and 'another motion' in first.result.error_string
 
 
 @pytest.mark.parametrize('state, reasons', [

@@ -139,6 +139,18 @@ def test_silence_is_stale_and_a_clock_that_stands_is_not(make):
     assert 'no time on /clock' in [report(made, 0, True) for _ in range(2)][-1]['machine'][1]
 
 
+@pytest.mark.parametrize('simulated', [True, False])
+def test_in_simulated_time_a_message_that_is_repeated_is_passed_over(make, simulated):
+    made, rows = make(hydraulics=str(OIL), use_sim_time=simulated), recorded()
+    made.work._now = lambda: BEGIN
+    for ns, x, xd, effort, pressures in rows + rows[-1:] * 6:
+        made.hear['joint_states'](state(BEGIN + ns, x, xd, effort))
+        made.hear['simulator/hydraulic_telemetry'](telemetry(BEGIN + ns, pressures))
+    level, said, values = report(made, simulated=simulated)['machine']
+    assert level == (OK if simulated else ERROR), said
+    assert ('rejected joint_states' in values) is not simulated
+
+
 def test_bad_messages_are_counted_and_a_wrong_robot_is_named(make):
     made, rows = make(hydraulics=str(OIL)), recorded()
     play(made, rows)

@@ -1,6 +1,7 @@
 """What the node `simulator` is made of, without processes: commands, clock, messages."""
 
 import sys
+import time
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 
@@ -13,7 +14,9 @@ import psdyn_ros
 
 rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
+from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
+from rclpy.time import Time  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
@@ -22,6 +25,7 @@ from psdyn_ros.model.parameters.sensors import read_sensors  # noqa: E402
 from psdyn_ros.model.units import SECOND  # noqa: E402
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
+from psdyn_ros.nodes.runtime.executor import plain_node  # noqa: E402
 from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 from psdyn_ros.nodes.simulator import messages as plant_messages  # noqa: E402
 from psdyn_ros.nodes.simulator.clock import SimulationClock  # noqa: E402
@@ -284,13 +288,53 @@ def test_a_machine_of_the_package_is_found_by_its_name():
         assert Simulator(node)._plant.manipulator.name == 'four_bar'
 
 
+@pytest.mark.jit
+def test_without_a_time_on_the_clock_no_state_is_stamped_and_it_says_why():
+    with node_with(f'robot_description:={URDF / "hiab_xs031.urdf"}', 'use_sim_time:=true') as node:
+        simulator, ros = Simulator(node), node.get_clock()
+        clock, report = simulator._clock, simulator._report
+        simulator._tick()
+        simulator.pause(True)
+        assert simulator.step(1) == 'use_sim_time, but no time came on /clock' and clock.steps == 0
+        level, summary = report._state(False)
+        assert level == 'warn' and 'use_sim_time, but no time came on /clock' in summary
+        simulator.pause(False)
+        ros.set_ros_time_override(Time(nanoseconds=1, clock_type=ros.clock_type))
+        simulator._tick()
+        assert clock.steps == 1 and clock.stamp >= 1 and '/clock' not in report._state(False)[1]
+
+
+@pytest.mark.jit
+def test_in_lock_step_it_says_how_long_it_waits_for_an_answer(monkeypatch):
+    with node_with(f'robot_description:={URDF / "hiab_xs031.urdf"}', 'step_on_command:=true') as node:
+        simulator, now, said = Simulator(node), time.monotonic_ns(), []
+        monkeypatch.setattr('psdyn_ros.nodes.simulator.diagnostics.time.monotonic_ns', lambda: now)
+        simulator._report._publish = lambda message: said.append(message.status[0].message)
+        simulator._run(1)
+        for seconds, paused in ((0.5, False), (1.0, False), (1.0, True), (0.5, False), (1.0, False)):
+            now += int(seconds * SECOND)
+            simulator._report.publish(paused)
+        assert [text.partition('it waits for the answer to its state')[2] for text in said] == [
+            '', ' for 1.5 s', '', '', ' for 1.5 s']
+
+
+@pytest.mark.parametrize('given', ['true', 'false'])
+def test_the_clock_of_a_node_is_not_changed_while_it_runs(given):
+    with node_with(f'use_sim_time:={given}', make=plain_node) as node:
+        for value in (True, False):
+            (result,) = node.set_parameters([Parameter('use_sim_time', value=value)])
+            same = value is (given == 'true')
+            assert result.successful is same and ('only when the node starts' in result.reason) is not same
+            assert node.get_clock().ros_time_is_active is (given == 'true')
+
+
 @contextmanager
-def node_with(*pairs):
+def node_with(*pairs, make=rclpy.create_node):
     """Give a node with these parameters."""
     context = rclpy.Context()
     rclpy.init(args=['--ros-args', *(part for pair in pairs for part in ('-p', pair))], context=context,
                signal_handler_options=SignalHandlerOptions.NO)
-    node = rclpy.create_node('simulator', context=context, automatically_declare_parameters_from_overrides=True)
+    node = make('simulator', context=context, automatically_declare_parameters_from_overrides=True)
     try:
         yield node
     finally:
