@@ -13,7 +13,7 @@ from conftest import thorough
 from support.nodes.unusable_states import UNUSABLE_STATES
 
 from psdyn_ros.control.monitors.checks import CHECKS
-from psdyn_ros.control.monitors.emergency_stop import EmergencyStopCheck
+from psdyn_ros.control.monitors.clock import EmergencyStopCheck
 from psdyn_ros.control.safety.fault_table import CONDITIONS, DETECTORS, State
 from psdyn_ros.control.safety.output_gate import OutputGate
 from psdyn_ros.control.safety.state_machine import SafetyStates

@@ -10,8 +10,7 @@ import numpy as np
 from ...model.errors import PsdynError
 from ..monitors.actuator_motion import ActuatorMotion
 from ..monitors.check import Result, State, When
-from ..monitors.clock import ClockCheck
-from ..monitors.emergency_stop import EmergencyStopCheck
+from ..monitors.clock import ClockCheck, EmergencyStopCheck
 from ..monitors.pressures import PressureCheck
 from ..monitors.state import StateChecks
 

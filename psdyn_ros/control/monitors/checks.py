@@ -1,8 +1,7 @@
 """The checks of the controller: to add one, write its class and put it into this tuple."""
 
 from .actuator_motion import EndStopCheck
-from .clock import ClockCheck, OverrunCheck
-from .emergency_stop import EmergencyStopCheck
+from .clock import ClockCheck, EmergencyStopCheck, OverrunCheck
 from .momentum import MomentumCheck
 from .oil_flow import FlowCheck, ForceCheck
 from .openings import OpeningCheck
