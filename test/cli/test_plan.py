@@ -1,12 +1,14 @@
 """`psdyn plan`: trajectory, table and picture of a motion; bad input ends it with two."""
 
 import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from psdyn_ros import cli
 from psdyn_ros.control.offline.trajectory_file import read_trajectory
+from psdyn_ros.model.locate import find_config, find_machine
 
 
 def test_plan_writes_trajectory_table_and_picture(tmp_path, capsys):
@@ -45,8 +47,16 @@ def test_plan_refuses_with_the_reason(tmp_path, capsys, machine, text, says):
     assert says in capsys.readouterr().err and not (tmp_path / 'out.yaml').exists()
 
 
-def test_plan_does_not_replace_the_way_that_it_reads(tmp_path, capsys):
-    way = tmp_path / 'way.yaml'
+@pytest.mark.parametrize('replaced', ['way.yaml', 'safety.yaml', 'hydraulics.yaml', 'machine.csv'])
+def test_plan_does_not_replace_what_it_reads(tmp_path, capsys, replaced):
+    way, machine = tmp_path / 'way.yaml', tmp_path / 'machine.csv'
     way.write_text('points: [{telescope: 0.5}]')
-    assert cli.main(['plan', 'hiab_xs031', str(way), '--output', str(tmp_path / 'way')]) == 2
-    assert 'would be replaced' in capsys.readouterr().err and way.read_text() == 'points: [{telescope: 0.5}]'
+    machine.write_text(Path(find_machine('hiab_xs031')).read_text())
+    given = []
+    for what in ('safety', 'hydraulics'):
+        (tmp_path / f'{what}.yaml').write_text(Path(find_config(f'hiab_xs031_{what}.yaml')).read_text())
+        given += [f'--{what}', str(tmp_path / f'{what}.yaml')]
+    before = (tmp_path / replaced).read_text()
+    output = str((tmp_path / replaced).with_suffix(''))
+    assert cli.main(['plan', str(machine), str(way), *given, '--output', output]) == 2
+    assert 'would be replaced' in capsys.readouterr().err and (tmp_path / replaced).read_text() == before
