@@ -21,6 +21,7 @@ from ..model.yaml_file import plain_contents
 
 MAX_BYTES = 64 * 1024 * 1024
 TIME = 'time'
+LATEST = 1e6            # s since the start; stamps of clocks are beyond it
 
 
 class CommandTable:
@@ -60,6 +61,9 @@ def read_commands(path, actuators, *, all_or_none=False):
         if not math.isfinite(time) or time < 0.0 or (times and time <= times[-1]):
             raise ModelError(f'{where}: time {time:g}; expected a finite one' + (f' after {times[-1]:g}' if times else
                                                                                   ' from 0 on'))
+        if time > LATEST:
+            raise ModelError(f'{where}: time {time:.10g}: epoch stamps? expected seconds since the start, up to '
+                             f'{LATEST:g}')
         for name, value in entry.items():
             if name not in actuators:
                 raise ModelError(f"{where}: '{name}': no such actuator{did_you_mean(str(name), actuators)}")

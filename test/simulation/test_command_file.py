@@ -56,6 +56,8 @@ def test_nothing_is_commanded_before_the_first_time(tmp_path):
     ('time,slew\n-1,0\n', 'c.csv', 'time -1; expected a finite one from 0 on'),
     ('time,slew\nnan,0\n', 'c.csv', 'time nan'),
     ('time,slew\n1,0\n1,0\n', 'c.csv', 'line 3: time 1; expected a finite one after 1'),
+    ('time,slew\n1700000000,0\n1700000001,1\n', 'c.csv',
+     "c.csv', line 2: time 1700000000: epoch stamps? expected seconds since the start"),
     ('{time: 0}', 'c.yaml', 'expected a list of'),
     ('- 3', 'c.yaml', 'entry 1: 3; expected a mapping'),
     ('- {time: 0, slew: true}', 'c.yaml', "entry 1: 'slew' is True; expected a number"),
