@@ -60,8 +60,8 @@ class Verdict:
     reasons   why it failed, or cannot be judged
     partial   why the input is only a part of what was recorded, or of what there is to judge
     left_out  what was recorded and is not judged, because no model predicts it
-    but       what is wrong beside a PASS: other machines in the bag, units that look wrong, clocks that run apart, and
-              the first cause where it is clear
+    but       what is wrong beside a PASS: other machines in the bag, units that look wrong, clocks that are set back or
+              run apart, and the first cause where it is clear
     """
 
     verdict: str
@@ -153,8 +153,9 @@ def judge(metrics, source, settings, *, skipped=0):
     verdict, reasons = ((INVALID, units + unusable) if unusable else (UNDECIDED, still) if still else
                         (FAIL, units + failed) if failed else (PASS, []))
     machines = [metrics.quality.channels.others_text] if metrics.quality.channels.others else []
+    clocks = [f'{about}: {text}' for about, text in metrics.quality.clocks_set()]
     return Verdict(verdict, tuple(checks), tuple(reasons), (*machines, *partial), left_out,
-                   (*machines, *units) if verdict == PASS else ())
+                   (*machines, *units, *clocks) if verdict == PASS else ())
 
 
 def _too_still(metrics, settings, judged):
