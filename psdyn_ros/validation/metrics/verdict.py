@@ -146,7 +146,7 @@ def judge(metrics, source, settings, *, skipped=0):
     checks = [check for axis in judged for check in actuator_checks(metrics, axis, settings)]
     checks += machine_checks(metrics, settings)
     partial = list(_partial(metrics, source, settings, judged, usable, skipped))
-    left_out = *_left_out(metrics), *_noisy(metrics, checks)
+    left_out = *_left_out(metrics, settings), *_noisy(metrics, checks)
     failed = [check.text for check in checks if not check.passed]
     units = [f'{about}: {text}' for about, text in metrics.quality.units.findings()]
     still = [] if units else list(_too_still(metrics, settings, judged))
@@ -160,8 +160,8 @@ def judge(metrics, source, settings, *, skipped=0):
 
 def _too_still(metrics, settings, judged):
     """Yield why a recording cannot tell whether the model is right."""
-    moved = max((metrics.effort(axis).count - metrics.metrics(EFFORT, axis, STATIC).count for axis in judged),
-                default=0) * metrics.period
+    moved = max((metrics.effort(axis).count - metrics.metrics(EFFORT, axis, STATIC).count for axis in judged
+                 if not metrics.stands(axis)), default=0) * metrics.period
     if moved < settings.machine.motion:
         yield (f'this recording cannot tell: no actuator whose effort is known moves for more than {moved:.3g} s; at '
                f'least {settings.machine.motion:g} s are needed')
@@ -212,13 +212,16 @@ def _partial(metrics, source, settings, judged, usable, skipped):
             yield f'{metrics.actuators[axis]}: its effort is known at {count / metrics.rows:.0%} of the instants only'
 
 
-def _left_out(metrics):
+def _left_out(metrics, settings):
     """Yield what is not judged of each actuator, because no model predicts it."""
     for axis, name in enumerate(metrics.actuators):
         share = metrics.near_stop(axis)
         if share > 0.0:
             yield (f'{name}: {share:.0%} of its time is not judged: it is near an end stop, whose force no model '
                    'knows, or shaken by another actuator that hits one')
+        if metrics.only_noise(axis) and metrics.judged(axis).nrmse > settings.actuators[name].nrmse:
+            yield (f'{name}: it stands all the time, and noise of sensors makes most of its error, of which only the '
+                   'mean is judged')
     for axis, name in enumerate(metrics.actuators):
         share = metrics.held(axis)
         if share > MAX_HELD:
