@@ -331,7 +331,8 @@ def identify_bag(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulat
             evidence.add(block)
         found = conclude(evidence, payload_com=payload_com if payload_link is not None else None,
                          payload=payload_link is not None, source=str(bag))
-        partial = *losses(source, quality, found.seconds, MachineTolerance().coverage), *found.partial
+        partial = (*losses(source, quality, found.seconds, MachineTolerance().coverage), *found.partial,
+                   *(f'{name}: its effort is not measured' for name in checked.metrics.unmeasured()))
     findings = *(f'delay: {topic}: {checked.delays[topic].text}' for topic in delays), *(
         f'{one.severity}: {one.about}: {one.text}' for one in quality.findings())
     return replace(found, partial=partial, findings=findings), manipulator, hydraulics

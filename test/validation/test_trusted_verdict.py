@@ -52,6 +52,14 @@ def bags(tmp_path_factory):
     return {name: write_swinging(folder / f'{name}.mcap', seconds=SECONDS, **what) for name, what in CASES.items()}
 
 
+def crane_bag(path, change, seconds=12.0):
+    """Joint states of the crane with exact efforts; change: function that spoils x, xd and efforts (N, 4)."""
+    block = exact_block(seconds, recorded_velocity=True)
+    columns = [np.array(one) for one in (block.x, block.xd, block.effort)]
+    change(*columns)
+    return write(path, state_messages(crane(), block.t, *columns, names=crane().actuators))
+
+
 def boom_bag(path, moving):
     """10 s of the boom, which moves between 2 s and 2 s + `moving`, and an effort that is a fifth too large."""
     boom = load(find_machine('hiab_xs031_lift'))
@@ -178,3 +186,12 @@ def test_identify_takes_delays_off_and_says_so(bags):
     assert late.bodies[0].found.mass == pytest.approx(healthy.bodies[0].found.mass, abs=5.0)
     for one, other in zip(late.friction, healthy.friction):
         assert one.forces[1].force == pytest.approx(other.forces[1].force, abs=0.1 * abs(other.forces[1].force) + 20.0)
+
+
+@pytest.mark.parametrize('value', [np.nan, 0.0])
+def test_an_effort_that_says_nothing_makes_the_recording_partial(tmp_path, value):
+    def change(x, xd, effort):
+        effort[:, 2] = value
+    found = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil())
+    assert found.verdict.verdict == PASS and found.verdict.exit_code == 3
+    assert found.verdict.partial == ('tilt_cylinder: its effort is not measured',)

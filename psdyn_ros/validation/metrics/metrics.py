@@ -230,6 +230,7 @@ class MetricsAccumulator(ErrorSums):
         super().__init__(manipulator, mechanism, capacity, Bins(), len(KINDS), **options)
         self.spectrum = ResidualSpectrum(len(self.actuators))
         self._reach = np.array([[np.inf], [-np.inf]]) * np.ones(len(self.coordinates))   # of the coordinates
+        self._needed = np.zeros(len(self.actuators))        # largest efforts of the model
 
     @property
     def sums(self):
@@ -259,8 +260,20 @@ class MetricsAccumulator(ErrorSums):
     def add(self, prediction):
         super().add(prediction)
         self.spectrum.add(prediction)
-        x = prediction.x[prediction.core]
+        x, needed = prediction.x[prediction.core], np.abs(prediction.effort_id[prediction.core])
+        self._needed = np.fmax(self._needed, needed.max(axis=0))
         self._reach = np.array([np.minimum(self._reach[0], x.min(axis=0)), np.maximum(self._reach[1], x.max(axis=0))])
+
+    def unmeasured(self):
+        """Yield the names of actuators with a place for efforts in the recording that says nothing of them.
+
+        All zero says nothing where the model needs more than the least by which errors are normalised.
+        """
+        for axis, name in enumerate(self.actuators):
+            signal = self.quality.signals.get(f'{name}.effort')
+            if signal is not None and not self.known(axis) and (
+                    signal.missing == signal.samples or self._needed[axis] > self.least_scale(axis)):
+                yield name
 
     def stands(self, axis):
         if self.actuators[axis] not in self.coordinates:

@@ -206,6 +206,7 @@ def _partial(metrics, source, settings, judged, usable, skipped):
         if metrics.near_stop(axis) > 0.0 and seconds < settings.machine.seconds:
             yield (f'{name}: it is away from its end stops for {seconds:.3g} s; at least '
                    f'{settings.machine.seconds:g} s are needed to judge it')
+    yield from (f'{name}: its effort is not measured' for name in metrics.unmeasured())
     for axis in judged:
         count = metrics.known(axis)
         if count < settings.machine.coverage * metrics.rows:
