@@ -195,3 +195,45 @@ def test_an_effort_that_says_nothing_makes_the_recording_partial(tmp_path, value
     found = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil())
     assert found.verdict.verdict == PASS and found.verdict.exit_code == 3
     assert found.verdict.partial == ('tilt_cylinder: its effort is not measured',)
+
+
+def half(x, xd, effort):
+    xd *= 0.5
+
+
+def turned(x, xd, effort):
+    xd[:, 1] *= -1.0
+
+
+def still(x, xd, effort):
+    xd[:, 3] = 0.0
+
+
+def others(x, xd, effort):
+    xd[:, [0, 3]] = xd[:, [3, 0]]
+
+
+@pytest.mark.parametrize('change, about, says', [
+    (half, 'slew', 'it is 0.50 times the rate of its position'), (turned, 'lift_cylinder', 'the negative of it'),
+    (still, 'telescope', 'it is zero all the time'), (others, 'telescope', 'the rate of its position')])
+def test_velocities_that_contradict_their_positions_are_named_and_not_used(tmp_path, change, about, says):
+    found = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil())
+    said = [one.text for one in found.quality.findings() if one.about == f'{about}.velocity']
+    assert len(said) == 1 and says in said[0], said
+    assert found.verdict.verdict == PASS and (change is still or said[0] in found.verdict.text)
+    exact = validate(crane_bag(tmp_path / 'b.mcap', lambda *_: None), crane(), hydraulics=oil())
+    assert not exact.verdict.but
+    assert found.metrics.effort(0).rmse < exact.metrics.effort(0).rmse + 1e-3 * exact.metrics.effort(0).scale
+
+
+@pytest.mark.parametrize('mirrored', [False, True])
+def test_an_effort_or_a_position_of_the_wrong_sign_is_named(tmp_path, mirrored):
+    def change(x, xd, effort):
+        if mirrored:
+            x[:, 3], xd[:, 3] = -x[:, 3], -xd[:, 3]
+        else:
+            effort[:, 1] *= -1.0
+    verdict = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil()).verdict
+    assert verdict.verdict != PASS
+    assert ('telescope.position: from' if mirrored else 'lift_cylinder.effort: it is -1 times') in verdict.reasons[0]
+    assert ('of the wrong sign?' if mirrored else 'is its sign wrong') in verdict.reasons[0]

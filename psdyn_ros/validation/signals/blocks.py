@@ -20,7 +20,7 @@ class Block:
 
     t          (N,) s since the start of the bag
     x          (N, dof) coordinates of the machine
-    xd         (N, dof) as recorded; None where velocities were not
+    xd         (N, dof) as recorded; None where velocities were not, or contradict their positions
     residual   (N,) largest disagreement of redundant joints at a rod eye [m]
     effort     (N, actuators) measured: JointState.effort, or p_A A_A - p_B A_B; NaN where unknown, or zero all along
     pressures  (N, cylinders, 2) gauge [Pa], in the order of the hydraulics; None where there are none
@@ -63,7 +63,7 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
         raise BagError(f"'{manipulator.name}' has a floating base, whose state is not in joints")
     streams = ChannelStreams(source, channels, manipulator, hydraulics, quality, delays or {})
     overlap = round(overlap_s * SECOND / streams.period)
-    cutter = Cutter(manipulator, channels.joints, streams, rows, overlap)
+    cutter = Cutter(manipulator, channels.joints, streams, rows, overlap, None if quality is None else quality.units)
     for instants, connected in streams.grids():
         yield from cutter.add(instants, connected)
     yield from cutter.end()
@@ -80,13 +80,14 @@ class Cutter:
     streams  has their `period` [ns], and a `sample` of instants as `MachineTracks`
     rows     of the core of a block
     overlap  rows by which blocks overlap on either side
+    units    `Units` that see what goes by, or None; velocities that they contradict are left out
 
     `count` blocks were cut so far.
     """
 
-    def __init__(self, manipulator, joints, streams, rows, overlap):
+    def __init__(self, manipulator, joints, streams, rows, overlap, units=None):
         self._map, self._joints, self._streams = manipulator.joint_map(joints), joints, streams
-        self._rows, self._overlap = rows, overlap
+        self._rows, self._overlap, self._units = rows, overlap, units
         self.count, self._failed = 0, None      # blocks so far, positions that fix no state
         self._columns, self._before = None, 0   # what waits, and how many of its rows were in a core already
 
@@ -148,6 +149,8 @@ class Cutter:
         xd = cut['xd']
         # drivers that know no velocity say that it is zero
         if xd is None or not np.isfinite(xd).all() or not xd.any() and np.ptp(cut['x'], axis=0).any():
+            cut['xd'] = None
+        if self._units is not None and self._units.contradicted():
             cut['xd'] = None
         # nor of an effort that they do not measure
         cut['effort'][:, ~cut['effort'].any(axis=0)] = np.nan

@@ -246,6 +246,8 @@ class Quality:
         found += [Finding(INVALID, about, text) for about, text in self.dead()]
         found += [_spikes(name, rates) for name, rates in self.rates.items() if rates.spikes]
         found += [Finding(WARNING, about, text) for about, text in self.units.findings()]
+        found += [Finding(NOTE, f'{joint}.velocity', 'it is zero all the time; the rate of its position is used')
+                  for joint in self.units.silent()]
         return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))
 
     def dead(self):
