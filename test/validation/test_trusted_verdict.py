@@ -237,3 +237,10 @@ def test_an_effort_or_a_position_of_the_wrong_sign_is_named(tmp_path, mirrored):
     assert verdict.verdict != PASS
     assert ('telescope.position: from' if mirrored else 'lift_cylinder.effort: it is -1 times') in verdict.reasons[0]
     assert ('of the wrong sign?' if mirrored else 'is its sign wrong') in verdict.reasons[0]
+
+
+def test_a_joint_that_appears_late_is_named_with_its_span(tmp_path):
+    def change(x, xd, effort):
+        x[:len(x) // 3, 3] = np.nan
+    verdict = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil()).verdict
+    assert verdict.exit_code == 3 and 'telescope is measured from 4 to 1' in verdict.partial[-1], verdict.partial

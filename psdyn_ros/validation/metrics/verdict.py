@@ -193,8 +193,8 @@ def losses(source, quality, usable, coverage):
         times = max(topic.last for topic in simulated) - min(topic.first for topic in simulated)
         recorded = min(recorded, times / SECOND)
     if usable < coverage * recorded:
-        yield (f'{usable:.4g} of {recorded:.4g} s recorded are usable, {usable / recorded:.0%}; expected '
-               f'{coverage:.0%}')
+        yield '; '.join((f'{usable:.4g} of {recorded:.4g} s recorded are usable, {usable / recorded:.0%}; expected '
+                         f'{coverage:.0%}', *quality.incomplete()))
 
 
 def _partial(metrics, source, settings, judged, usable, skipped):

@@ -18,6 +18,7 @@ AT_LIMIT = 0.01                 # of the range of a joint, within which it is at
 STROKE = 0.02                   # of the range of a joint, by which its pressures must change
 LEAST_DRIFT = 3e-5, 2e-3         # s/s, and s in all, by which clocks of two topics run apart
 MAX_GAPS = 64                   # that are kept, the longest
+PART = 0.05                     # of the time, for which a joint may be missing at the begin or the end
 MAX_SHOWN = 3                   # steps of a clock
 INVALID, WARNING, NOTE = 'invalid', 'warning', 'note'
 # m or rad, m/s or rad/s, Pa, N or N m: smaller ones are no spikes
@@ -135,6 +136,7 @@ class Quality:
         self.units = Units(manipulator, hydraulics)
         self._cylinders = tuple(hydraulics.cylinders) if hydraulics else ()
         self._moved = {}            # joint -> m or rad by its velocities so far
+        self._seen = {}             # joint -> s of its first and its last position
         self._peers = _peers(manipulator, channels.joints)
         self._source, self.late, self.set_back = None, {}, {}
 
@@ -177,6 +179,9 @@ class Quality:
         for name in known:
             column = rows.names.index(name)
             self.units.position(name, seconds, position[:, column], None if velocity is None else velocity[:, column])
+            there = seconds[np.isfinite(position[:, column])]
+            if len(there):
+                self._seen[name] = self._seen.get(name, (float(there[0]), 0.0))[0], float(there[-1])
             ways[name] = self._travel(name, seconds, None if velocity is None else velocity[:, column])
             if velocity is not None:
                 self.rates.setdefault(f'{name}.velocity', Spikes(FLOORS['velocity'])).add(velocity[:, column])
@@ -249,6 +254,14 @@ class Quality:
         found += [Finding(NOTE, f'{joint}.velocity', 'it is zero all the time; the rate of its position is used')
                   for joint in self.units.silent()]
         return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))
+
+    def incomplete(self):
+        """Yield in words which joints are measured for a part of the time in which others are."""
+        if self._seen:
+            first, last = min(one[0] for one in self._seen.values()), max(one[1] for one in self._seen.values())
+            for joint, (begin, end) in self._seen.items():
+                if end - begin < (1.0 - PART) * (last - first):
+                    yield f'{joint} is measured from {begin:.4g} to {end:.4g} s only'
 
     def dead(self):
         """Yield (signal, what is wrong) of cylinders with one pressure in each chamber, though the rod moves."""
