@@ -5,15 +5,16 @@ import os
 
 from ..model.errors import ModelError
 from ..model.locate import find_config, find_machine
-from ._options import add_machine, initial_positions
+from ._options import UNPHYSICAL, add_machine, initial_positions
 
 HELP = 'plan the fastest motion through way points within speeds, accelerations, forces, valves and pump flow'
+UNPLANNED = 'excavator', 'pkm_2pur2rpu'     # machines of the package whose actuators are not the coordinates
 KINDS = 'yaml', 'csv', 'png'    # of the files that are written
 
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    add_machine(parser, 'machine', metavar='MACHINE')
+    add_machine(parser, 'machine', without=(*UNPHYSICAL, *UNPLANNED), metavar='MACHINE')
     parser.add_argument('way', metavar='FILE', help='YAML file of positions of coordinates, or of poses of a link')
     parser.add_argument('--hydraulics', metavar='FILE',
                         help="YAML file of cylinders, valves and supply, or 'none' for effort limits only (default: "
@@ -24,8 +25,8 @@ def add_arguments(parser):
     parser.add_argument('--pressure', type=float, metavar='PA', help='of the pump (default: that of the supply)')
     parser.add_argument('--share', type=float, default=0.9, metavar='SHARE',
                         help='of efforts, pressure, openings and flow; the rest is left to the controller (0.9)')
-    parser.add_argument('--shaper', default='zvd', metavar='KIND',
-                        help='of the swing of a load that hangs: zvd, ei, zv or none (zvd)')
+    parser.add_argument('--shaper', default='zvd', choices=('zvd', 'ei', 'zv', 'none'),
+                        help='of the swing of a load that hangs (zvd)')
     parser.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
     parser.add_argument('--output', default='plan', metavar='NAME', help='of the .yaml, .csv and .png file (plan)')
 
