@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from ...model.units import SECOND
 from ..signals.quality import INVALID as INVALID_DATA
 from . import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
-from .figure import FACTORS, Nrmse
+from .figure import FACTORS, Closure, Nrmse
 from .metrics import BY_NAME, EFFORT
 from .prediction import STATIC
 
@@ -147,7 +147,8 @@ def judge(metrics, source, settings, *, skipped=0):
     checks += machine_checks(metrics, settings)
     partial = list(_partial(metrics, source, settings, judged, usable, skipped))
     left_out = *_left_out(metrics, settings), *_noisy(metrics, checks)
-    failed = [check.text for check in checks if not check.passed]
+    loop = f', most of it in the loop of {metrics.quality.loop}' if metrics.quality.loop else ''
+    failed = [check.text + loop * (check.figure == Closure.name) for check in checks if not check.passed]
     units = [f'{about}: {text}' for about, text in metrics.quality.units.findings()]
     still = [] if units else list(_too_still(metrics, settings, judged))
     verdict, reasons = ((INVALID, units + unusable) if unusable else (UNDECIDED, still) if still else

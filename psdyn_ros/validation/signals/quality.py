@@ -136,6 +136,7 @@ class Quality:
         self.units = Units(manipulator, hydraulics)
         self._cylinders = tuple(hydraulics.cylinders) if hydraulics else ()
         self._moved = {}            # joint -> m or rad by its velocities so far
+        self._disagreement = 0.0, {}    # the largest of redundant joints, and that of each loop then
         self._seen = {}             # joint -> s of its first and its last position
         self._peers = _peers(manipulator, channels.joints)
         self._source, self.late, self.set_back = None, {}, {}
@@ -231,6 +232,17 @@ class Quality:
             self._alternations[signal] = Alternation(FLOORS[kind])
         self.signals[signal].add(seconds, values, moved, peer)
         self._alternations[signal].add(values)
+
+    def disagree(self, largest, of_loops):
+        """Take the largest disagreement of redundant joints of some instants; of_loops: {loop: m, rad} at it."""
+        if largest > self._disagreement[0]:
+            self._disagreement = largest, of_loops()
+
+    @property
+    def loop(self):
+        """The loop in which redundant joints disagree most, '' where none is known."""
+        loops = self._disagreement[1]
+        return max(loops, key=loops.get) if loops else ''
 
     def finish(self, source, late, set_back):
         """Nothing more comes; late, set_back: see above."""

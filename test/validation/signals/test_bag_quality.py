@@ -270,6 +270,12 @@ def test_clock_of_pressures_that_runs_apart_is_named(tmp_path, hydraulics, noisy
     assert all(f'by {-1e6 * rate:.0f} us/s' in one.text for one in found)
 
 
+@pytest.mark.parametrize('joint', ['lift_boom', 'tilt_barrel'])
+def test_the_loop_in_which_redundant_joints_disagree_is_named(tmp_path, hydraulics, noisy, crane, joint):
+    noisy.positions[:, crane.joints.index(joint)] += 0.03
+    assert joint.split('_')[0] in noisy.judge(tmp_path, hydraulics).loop
+
+
 def test_one_port_in_bar_is_named(tmp_path, hydraulics, noisy):
     noisy.pressures[:, 2] *= 1e-5
     found = noisy.judge(tmp_path, hydraulics).findings()
