@@ -19,6 +19,8 @@ a MACHINE is a URDF file (.urdf, .xacro) or the name of a machine of the package
 docs/reference/parameters.md has every entry; `eval "$(register-python-argcomplete psdyn)"` completes commands in bash
 """
 
+UNPHYSICAL = 'balloon',     # machines with inertias that no body can have, which few commands accept
+
 
 def at_least(least, most=math.inf):
     """Return what reads an integer of this size for argparse."""
@@ -31,21 +33,21 @@ def at_least(least, most=math.inf):
     return integer
 
 
-def machine_help(before=''):
-    """Return the help of an argument that is a machine."""
-    return f"{before}URDF file, or a machine of the package: {', '.join(machine_names())}"
+def machine_help(names=None):
+    """Return the help of an argument that is a machine; names: of the package, None: all."""
+    return f"URDF file, or a machine of the package: {', '.join(machine_names() if names is None else names)}"
 
 
-def complete_machine(prefix, **_):
-    """Return what a machine may be completed to by argcomplete: names of the package, and files."""
-    from argcomplete.completers import FilesCompleter
+def add_machine(parser, *flags, without=UNPHYSICAL, **options):
+    """Add an argument that is a machine, with its help and completion; without: names that the command refuses."""
+    names = [name for name in machine_names() if name not in without]
 
-    return [*(name for name in machine_names() if name.startswith(prefix)), *FilesCompleter(('urdf', 'xacro'))(prefix)]
+    def complete(prefix, **_):
+        from argcomplete.completers import FilesCompleter
 
+        return [*(name for name in names if name.startswith(prefix)), *FilesCompleter(('urdf', 'xacro'))(prefix)]
 
-def add_machine(parser, *flags, **options):
-    """Add an argument that is a machine, with its help and completion."""
-    parser.add_argument(*flags, **{'help': machine_help(), **options}).completer = complete_machine
+    parser.add_argument(*flags, **{'help': machine_help(names), **options}).completer = complete
 
 
 def check_positive(name, value):

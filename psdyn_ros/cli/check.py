@@ -11,7 +11,7 @@ HELP = 'print tree, loops, actuators and warnings of a URDF'
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    add_machine(parser, 'file', metavar='MACHINE')
+    add_machine(parser, 'file', without=(), metavar='MACHINE')
     parser.add_argument('--gravity', nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=('X', 'Y', 'Z'),
                         help='m/s^2, in axes of the world (0 0 -9.81)')
     parser.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')

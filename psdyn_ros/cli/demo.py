@@ -7,7 +7,7 @@ HELP = 'simulate and control a machine over ROS 2, compare with PID or PD, write
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    add_machine(parser, '--machine', default='hiab_xs031', metavar='MACHINE')
+    add_machine(parser, '--machine', default='hiab_xs031', without=(), metavar='MACHINE')
     parser.add_argument('--output', metavar='DIR',
                         help='new folder of bags, plots and report (default: demo_output, then demo_output_2, ...)')
     parser.add_argument('--level', choices=('valve', 'effort'),

@@ -4,15 +4,17 @@ import math
 import os
 
 from ..model.errors import ModelError
-from ..model.locate import find_config
-from ._options import add_machine, initial_positions
+from ..model.locate import find_config, find_machine
+from ._options import UNPHYSICAL, add_machine, initial_positions
 
 HELP = 'plan the fastest motion through way points within speeds, accelerations, forces, valves and pump flow'
+UNPLANNED = 'excavator', 'pkm_2pur2rpu'     # machines of the package whose actuators are not the coordinates
+KINDS = 'yaml', 'csv', 'png'    # of the files that are written
 
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    add_machine(parser, 'machine', metavar='MACHINE')
+    add_machine(parser, 'machine', without=(*UNPHYSICAL, *UNPLANNED), metavar='MACHINE')
     parser.add_argument('way', metavar='FILE', help='YAML file of positions of coordinates, or of poses of a link')
     parser.add_argument('--hydraulics', metavar='FILE',
                         help="YAML file of cylinders, valves and supply, or 'none' for effort limits only (default: "
@@ -23,8 +25,8 @@ def add_arguments(parser):
     parser.add_argument('--pressure', type=float, metavar='PA', help='of the pump (default: that of the supply)')
     parser.add_argument('--share', type=float, default=0.9, metavar='SHARE',
                         help='of efforts, pressure, openings and flow; the rest is left to the controller (0.9)')
-    parser.add_argument('--shaper', default='zvd', metavar='KIND',
-                        help='of the swing of a load that hangs: zvd, ei, zv or none (zvd)')
+    parser.add_argument('--shaper', default='zvd', choices=('zvd', 'ei', 'zv', 'none'),
+                        help='of the swing of a load that hangs (zvd)')
     parser.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
     parser.add_argument('--output', default='plan', metavar='NAME', help='of the .yaml, .csv and .png file (plan)')
 
@@ -41,10 +43,9 @@ def run(options):
 
     m = load(options.machine, initial=initial_positions(options.initial))
     check_plannable(m)
-    if os.path.abspath(f'{options.output}.yaml') == os.path.abspath(options.way):
-        raise ModelError(f"--output {options.output}: '{options.way}' would be replaced; expected another name")
-    limits, jerk = declared_limits(m, _file(options, 'hydraulics'), _file(options, 'safety'),
-                                   pressure=options.pressure, share=options.share)
+    hydraulics, safety = _file(options, 'hydraulics'), _file(options, 'safety')
+    _check_output(options.output, (find_machine(options.machine), options.way, hydraulics, safety))
+    limits, jerk = declared_limits(m, hydraulics, safety, pressure=options.pressure, share=options.share)
     motion = plan_motion(m, read_way(options.way, m), limits, jerk=jerk, shaper=options.shaper)
     with open(f'{options.output}.yaml', 'w', encoding='utf-8') as file:
         file.write(trajectory_text(motion.waypoints(m), motion.f))
@@ -54,8 +55,16 @@ def run(options):
     print(f'{motion.duration:.3f} s; largest use of limits: {used}')
     for name, left in zip(motion.axes['passive'].names, motion.swing_left):
         print(f'{name} swings by up to {math.degrees(left):.2g} degrees after the motion')
-    print(', '.join(f'{options.output}.{kind}' for kind in ('yaml', 'csv', 'png')))
+    print(', '.join(f'{options.output}.{kind}' for kind in KINDS))
     return 0
+
+
+def _check_output(output, inputs):
+    """Raise ModelError where a file that is written would be one of the inputs, paths or None."""
+    written = {os.path.realpath(f'{output}.{kind}') for kind in KINDS}
+    for path in inputs:
+        if path is not None and os.path.realpath(path) in written:
+            raise ModelError(f"--output {output}: '{path}' would be replaced; expected another name")
 
 
 def _file(options, what):

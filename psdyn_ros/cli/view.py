@@ -18,7 +18,7 @@ PARTIAL = 3
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    add_machine(parser, 'what', nargs='?', metavar='MACHINE|BAG',
+    add_machine(parser, 'what', nargs='?', without=(), metavar='MACHINE|BAG',
                 help=f'{machine_help()}; or a bag (folder, MCAP, SQLite)')
     parser.add_argument('--live', action='store_true', help='follow the joint states of a running robot (needs ROS 2)')
     parser.add_argument('--html', metavar='FILE', help='write one file that needs no server and no network, and exit')

@@ -121,7 +121,8 @@ ERRORS = {
     'NoTriangleError': 'Check barrel, rod and boom of this loop: one prismatic and three parallel pins.',
     'LoopClosureError': 'Correct the pins or the initial positions until both sides meet.',
     'AssemblyModeError': 'Set `initial_value` in `<ros2_control>`, or `--initial JOINT=POSITION`.',
-    'ActuationError': 'Give every free joint a command interface in `<ros2_control>`, or pass its name as actuated.',
+    'ActuationError': 'Where joints are free, give each a command interface in `<ros2_control>`, or pass its name as '
+                      'actuated.',
     'StateError': 'Give another state; the message names the joint.',
     'ShapeError': 'Give arrays of the shape in the message.',
     'NonFiniteError': 'Look for NaN in the input.',

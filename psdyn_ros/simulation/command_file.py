@@ -21,6 +21,7 @@ from ..model.yaml_file import plain_contents
 
 MAX_BYTES = 64 * 1024 * 1024
 TIME = 'time'
+LATEST = 1e6            # s since the start; stamps of clocks are beyond it
 
 
 class CommandTable:
@@ -44,10 +45,11 @@ class CommandTable:
         return float(self.times[row]) if row < self.times.size else math.inf
 
 
-def read_commands(path, actuators, *, all_or_none=False):
+def read_commands(path, actuators, *, all_or_none=False, openings=()):
     """Return the `CommandTable` of a file; raise ModelError that names file, line and actuator.
 
     all_or_none  refuse commands of some actuators only, as of a plant at the level of forces
+    openings     names of actuators whose commands are openings of valves, -1 to 1
     """
     text = read_text(path, MAX_BYTES)
     entries = _from_yaml(path, text) if Path(path).suffix in ('.yaml', '.yml') else _from_csv(path, text)
@@ -60,12 +62,17 @@ def read_commands(path, actuators, *, all_or_none=False):
         if not math.isfinite(time) or time < 0.0 or (times and time <= times[-1]):
             raise ModelError(f'{where}: time {time:g}; expected a finite one' + (f' after {times[-1]:g}' if times else
                                                                                   ' from 0 on'))
+        if time > LATEST:
+            raise ModelError(f'{where}: time {time:.10g}: epoch stamps? expected seconds since the start, up to '
+                             f'{LATEST:g}')
         for name, value in entry.items():
             if name not in actuators:
                 raise ModelError(f"{where}: '{name}': no such actuator{did_you_mean(str(name), actuators)}")
             number = _number(f"{where}: '{name}'", value)
             if math.isinf(number):
                 raise ModelError(f"{where}: '{name}' is infinite; expected a number, or nan for no command")
+            if name in openings and abs(number) > 1.0:
+                raise ModelError(f"{where}: '{name}' is {number:g}; expected an opening of its valve, -1 to 1")
             row[actuators.index(name)] = number
         missing = [name for name, number in zip(actuators, row) if math.isnan(number)]
         if all_or_none and 0 < len(missing) < len(actuators):
@@ -82,8 +89,9 @@ def _from_csv(path, text):
     rows = csv.reader(io.StringIO(text), skipinitialspace=True)
     header = next(([name.strip() for name in cells] for cells in rows if not _skipped(cells)), [])
     if header and TIME not in header:
+        hint = "; columns are separated by ',', not by ';'" if any(';' in name for name in header) else ''
         raise ModelError(f"command file '{path}', line {rows.line_num}: no '{TIME}' in the header "
-                         f'{",".join(header):.200}')
+                         f'{",".join(header):.200}{hint}')
     if len(set(header)) < len(header):
         raise ModelError(f"command file '{path}': a column stands twice in its header {','.join(header):.200}")
     for cells in rows:

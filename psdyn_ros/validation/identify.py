@@ -243,19 +243,25 @@ def _held_out(groups, evidence, unknown, share, inertials, payload, found):
     before, after, with_sensors = (squares(kept, one) for one in (believed, values, estimate.values))
     rows = sum(group.rows for group in kept)
     trained = np.sqrt(squares(fitted, values).sum(axis=0) / np.maximum(sum(group.rows for group in fitted), 1))
-    gain = ((before - after) * system.weights).sum(axis=1)
-    spread = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+    gains = (before - after) * system.weights
+    significance, each = _significance(gains.sum(axis=1)), _significance(gains)
     before, after, with_sensors = (np.sqrt(part.sum(axis=0) / np.maximum(rows, 1))
                                    for part in (before, after, with_sensors))
     reach, there = _range(evidence), rows > 0
     names = evidence.regressor.manipulator.coordinates
+    worse = (after - before > NEAR * reach) & (np.minimum(each, significance) < -SIGNIFICANT)
     limit = np.maximum(OVERFITTED * np.maximum(trained, FAINTEST * _usual(groups)), FAR * reach)
     return HeldOut(
         names, len(kept) * evidence.span, rows, before, after, trained, with_sensors, _usual(groups), reach,
-        float(gain.mean() / max(spread, 1e-300)),
-        tuple(name for name, far in zip(names, there & (after > limit)) if far),
-        bool((there & (after - before > NEAR * reach)).any()), SIGNIFICANT,
+        float(significance), tuple(name for name, far in zip(names, there & (after > limit)) if far),
+        tuple(name for name, bad in zip(names, there & worse) if bad), SIGNIFICANT,
         _trace(evidence, numbers[EVERY - 1::EVERY], believed, values))
+
+
+def _significance(gains):
+    """Standard deviations by which the mean of gains (stretches, ...) is above zero."""
+    spread = gains.std(axis=0, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
+    return gains.mean(axis=0) / np.maximum(spread, 1e-300)
 
 
 def _written(evidence, unknown, parts, found):
@@ -325,7 +331,8 @@ def identify_bag(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulat
             evidence.add(block)
         found = conclude(evidence, payload_com=payload_com if payload_link is not None else None,
                          payload=payload_link is not None, source=str(bag))
-        partial = *losses(source, quality, found.seconds, MachineTolerance().coverage), *found.partial
+        partial = (*losses(source, quality, found.seconds, MachineTolerance().coverage), *found.partial,
+                   *(f'{name}: its effort is not measured' for name in checked.metrics.unmeasured()))
     findings = *(f'delay: {topic}: {checked.delays[topic].text}' for topic in delays), *(
         f'{one.severity}: {one.about}: {one.text}' for one in quality.findings())
     return replace(found, partial=partial, findings=findings), manipulator, hydraulics

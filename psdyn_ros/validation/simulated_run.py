@@ -1,6 +1,7 @@
 """`psdyn simulate`: a machine under commands from a file, offline, into a bag."""
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -29,6 +30,7 @@ from .bags.simulated_bag import SimulatedBag
 from .simulated_states import SimulatedStates
 
 SNAPSHOT = 'snapshot.npz'
+WHOLE = 2e-3                    # share by which the log rate may miss a whole number of steps
 TTL = 0.1                       # s of simulated time; commands from a file never age
 
 
@@ -66,7 +68,7 @@ class Run:
     initial     {joint: position}, see `load`
     duration    s; None: 1 s beyond the last command
     period, substeps  s of a step of the plant, and integration steps in it
-    log_rate    Hz at which states go into the bag
+    log_rate    Hz at which states go into the bag, after whole steps
     seed        of sensors and faults
     """
 
@@ -91,12 +93,15 @@ def simulate_into_bag(machine: str | PathLike[str], commands: str | PathLike[str
     """
     run, machine, commands, output = run or Run(), fspath(machine), fspath(commands), Path(output)
     check_unused(output)
+    _check_log_rate(run)
     manipulator = load(machine, initial=run.initial)
     hydraulics = run.hydraulics
     if hydraulics is None and not Path(machine).is_file():
         hydraulics = find_config(f'{machine}_hydraulics.yaml')
     plant = _plant(manipulator, hydraulics, run)
-    table = read_commands(commands, list(manipulator.actuators), all_or_none=not hydraulics)
+    modes = getattr(plant, 'modes', ('effort',) * len(manipulator.actuators))
+    table = read_commands(commands, list(manipulator.actuators), all_or_none=not hydraulics, openings=[
+        name for name, mode in zip(manipulator.actuators, modes) if mode == 'valve'])
     bank = None
     if run.sensors or run.faults:
         settings = read_sensors(run.sensors, channels_of(plant), mountable=mountable(plant)) if run.sensors else None
@@ -131,9 +136,18 @@ def simulate_into_bag(machine: str | PathLike[str], commands: str | PathLike[str
         'took': f'{elapsed:.2f} s, {plant.time / elapsed:.0f} times faster than real time',
         'recording': f'{output}, {messages} messages (MCAP)'}
     from .report.simulated_report import write_report  # figures take a second to import
-    modes = getattr(plant, 'modes', ('effort',) * len(manipulator.actuators))
     report = write_report(output, manipulator, states, modes, plant.fault, facts)
     return Outcome(output, plant.time, elapsed, messages, plant.fault, snapshot, report, tuple(states.ranges()))
+
+
+def _check_log_rate(run):
+    """Raise ModelError where there is no whole number of steps between states."""
+    steps = 1.0 / (run.log_rate * run.period)
+    if abs(steps - max(round(steps), 1)) > WHOLE * steps:
+        counts = filter(None, (math.ceil(steps), math.floor(steps)))
+        near = ' or '.join(f'{1.0 / (count * run.period):.6g}' for count in counts)
+        raise ModelError(f'log rate {run.log_rate:g} Hz: states are logged after whole steps of {run.period:g} s; '
+                         f'expected {near} Hz')
 
 
 def _plant(manipulator, hydraulics, run):

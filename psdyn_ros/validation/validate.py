@@ -15,6 +15,7 @@ from ..api.load import load
 from ..api.manipulator import Manipulator
 from ..model.locate import find_config
 from ..model.parameters.hydraulics import Hydraulics, read_hydraulics
+from .bags.folders import is_predicted
 from .bags.predicted_bag import FOLDER, RATE, PredictedBag
 from .bags.recording import BagError
 from .bags.source import open_bag
@@ -180,6 +181,8 @@ def _predicted(output: Any, source: Any, manipulator: Manipulator, rate: float |
     bag = Path(source.path).resolve()
     if folder in (bag, bag.parent):
         raise BagError(f"bag '{source.path}' would be replaced by what is predicted from it; choose another --output")
+    if folder.is_dir() and any(folder.iterdir()) and not is_predicted(folder):
+        raise BagError(f"'{folder}' is no bag of predictions and would be replaced by one; choose another --output")
     with PredictedBag(folder, manipulator, source.start_ns, rate) as bag:
         yield (bag,)
 

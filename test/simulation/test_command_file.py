@@ -48,7 +48,8 @@ def test_nothing_is_commanded_before_the_first_time(tmp_path):
     ('time,slew\n', 'c.csv', 'no commands'),
     ('time,lift_cylindr\n0,1\n', 'c.csv', "line 2: 'lift_cylindr': no such actuator; did you mean 'lift_cylinder'?"),
     ('slew\n1\n', 'c.csv', "line 1: no 'time' in the header slew"),
-    ('time;slew\n0;1\n', 'c.csv', "line 1: no 'time' in the header time;slew"),
+    ('time;slew\n0;1\n', 'c.csv', "line 1: no 'time' in the header time;slew; columns are separated by ','"),
+    ('time,slew,telescope\n0,9,0.5\n1,9,30\n', 'c.csv', "line 3: 'telescope' is 30; expected an opening of its valve"),
     ('time,slew,slew\n0,1,1\n', 'c.csv', 'a column stands twice'),
     ('time,slew\n0\n', 'c.csv', 'line 2: 1 fields; expected 2'),
     ('time,slew\n0,up\n', 'c.csv', "line 2: 'slew' is 'up'; expected a number"),
@@ -56,6 +57,8 @@ def test_nothing_is_commanded_before_the_first_time(tmp_path):
     ('time,slew\n-1,0\n', 'c.csv', 'time -1; expected a finite one from 0 on'),
     ('time,slew\nnan,0\n', 'c.csv', 'time nan'),
     ('time,slew\n1,0\n1,0\n', 'c.csv', 'line 3: time 1; expected a finite one after 1'),
+    ('time,slew\n1700000000,0\n1700000001,1\n', 'c.csv',
+     "c.csv', line 2: time 1700000000: epoch stamps? expected seconds since the start"),
     ('{time: 0}', 'c.yaml', 'expected a list of'),
     ('- 3', 'c.yaml', 'entry 1: 3; expected a mapping'),
     ('- {time: 0, slew: true}', 'c.yaml', "entry 1: 'slew' is True; expected a number"),
@@ -65,7 +68,7 @@ def test_nothing_is_commanded_before_the_first_time(tmp_path):
 ])
 def test_bad_files_are_named(tmp_path, text, name, message):
     with pytest.raises(PsdynError) as caught:
-        read_commands(written(tmp_path, text, name), ACTUATORS)
+        read_commands(written(tmp_path, text, name), ACTUATORS, openings=['telescope'])
     assert message in str(caught.value)
 
 

@@ -6,6 +6,7 @@ import pytest
 from psdyn_ros import cli
 from psdyn_ros.api.load import load
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES
+from psdyn_ros.model.errors import ModelError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.simulation.snapshot import replay
@@ -176,3 +177,10 @@ def test_what_it_cannot_use_ends_it_with_two(tmp_path, commands, capsys, argumen
     code = cli.main(['simulate', 'hiab_xs031', '--input', str(commands), '--output', str(tmp_path / 'bag'),
                      *arguments])
     assert code == 2 and says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('rate, near', [(700.0, '500 or 1000'), (33.0, '32.2581 or 33.3333'), (5000.0, '1000')])
+def test_log_rates_between_whole_steps_are_refused_with_the_nearest(tmp_path, commands, rate, near):
+    with pytest.raises(ModelError, match=f'log rate {rate:g} Hz: .* expected {near} Hz'):
+        simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', Run(duration=1.0, log_rate=rate), quiet=True)
+    assert not (tmp_path / 'bag').exists()

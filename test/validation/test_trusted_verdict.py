@@ -52,6 +52,14 @@ def bags(tmp_path_factory):
     return {name: write_swinging(folder / f'{name}.mcap', seconds=SECONDS, **what) for name, what in CASES.items()}
 
 
+def crane_bag(path, change, seconds=12.0):
+    """Joint states of the crane with exact efforts; change: function that spoils x, xd and efforts (N, 4)."""
+    block = exact_block(seconds, recorded_velocity=True)
+    columns = [np.array(one) for one in (block.x, block.xd, block.effort)]
+    change(*columns)
+    return write(path, state_messages(crane(), block.t, *columns, names=crane().actuators))
+
+
 def boom_bag(path, moving):
     """10 s of the boom, which moves between 2 s and 2 s + `moving`, and an effort that is a fifth too large."""
     boom = load(find_machine('hiab_xs031_lift'))
@@ -178,3 +186,61 @@ def test_identify_takes_delays_off_and_says_so(bags):
     assert late.bodies[0].found.mass == pytest.approx(healthy.bodies[0].found.mass, abs=5.0)
     for one, other in zip(late.friction, healthy.friction):
         assert one.forces[1].force == pytest.approx(other.forces[1].force, abs=0.1 * abs(other.forces[1].force) + 20.0)
+
+
+@pytest.mark.parametrize('value', [np.nan, 0.0])
+def test_an_effort_that_says_nothing_makes_the_recording_partial(tmp_path, value):
+    def change(x, xd, effort):
+        effort[:, 2] = value
+    found = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil())
+    assert found.verdict.verdict == PASS and found.verdict.exit_code == 3
+    assert found.verdict.partial == ('tilt_cylinder: its effort is not measured',)
+
+
+def half(x, xd, effort):
+    xd *= 0.5
+
+
+def turned(x, xd, effort):
+    xd[:, 1] *= -1.0
+
+
+def still(x, xd, effort):
+    xd[:, 3] = 0.0
+
+
+def others(x, xd, effort):
+    xd[:, [0, 3]] = xd[:, [3, 0]]
+
+
+@pytest.mark.parametrize('change, about, says', [
+    (half, 'slew', 'it is 0.50 times the rate of its position'), (turned, 'lift_cylinder', 'the negative of it'),
+    (still, 'telescope', 'it is zero all the time'), (others, 'telescope', 'the rate of its position')])
+def test_velocities_that_contradict_their_positions_are_named_and_not_used(tmp_path, change, about, says):
+    found = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil())
+    said = [one.text for one in found.quality.findings() if one.about == f'{about}.velocity']
+    assert len(said) == 1 and says in said[0], said
+    assert found.verdict.verdict == PASS and (change is still or said[0] in found.verdict.text)
+    exact = validate(crane_bag(tmp_path / 'b.mcap', lambda *_: None), crane(), hydraulics=oil())
+    assert not exact.verdict.but
+    assert found.metrics.effort(0).rmse < exact.metrics.effort(0).rmse + 1e-3 * exact.metrics.effort(0).scale
+
+
+@pytest.mark.parametrize('mirrored', [False, True])
+def test_an_effort_or_a_position_of_the_wrong_sign_is_named(tmp_path, mirrored):
+    def change(x, xd, effort):
+        if mirrored:
+            x[:, 3], xd[:, 3] = -x[:, 3], -xd[:, 3]
+        else:
+            effort[:, 1] *= -1.0
+    verdict = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil()).verdict
+    assert verdict.verdict != PASS
+    assert ('telescope.position: from' if mirrored else 'lift_cylinder.effort: it is -1 times') in verdict.reasons[0]
+    assert ('of the wrong sign?' if mirrored else 'is its sign wrong') in verdict.reasons[0]
+
+
+def test_a_joint_that_appears_late_is_named_with_its_span(tmp_path):
+    def change(x, xd, effort):
+        x[:len(x) // 3, 3] = np.nan
+    verdict = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil()).verdict
+    assert verdict.exit_code == 3 and 'telescope is measured from 4 to 1' in verdict.partial[-1], verdict.partial

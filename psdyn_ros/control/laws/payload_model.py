@@ -36,8 +36,9 @@ class LoadModel:
 
     `set_payload` and `set_base` return at once; `advance` takes it in gradually, so that commands never step: forces
     are linear in the inertia and in gravity.  `handle` has what was taken in so far, for kernels; `changing`: there is
-    more; `settling`: the machine may still differ by `unknown_accelerations`, since a payload was set.  Where `passive` is not None, a `PassiveStates`, `handle` is of the driven coordinates alone, and
-    `passive.hanging` has what was taken in.
+    more; `settling`: the machine may still differ by `unknown_accelerations`, since a payload was set.  Where `passive`
+    is not None, a `PassiveStates`, `handle` is of the driven coordinates alone, and `passive.hanging` has what was
+    taken in.
     """
 
     def __init__(self, manipulator, hydraulics=None, passive_states=ESTIMATED):

@@ -26,11 +26,12 @@ from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
 from ...model.parameters.hydraulics import Cylinder, Hydraulics, Valve
-from ...model.parameters.supply import LoadSensing
+from ...model.parameters.supply import LoadSensing, Supply
 from ..laws import pump_flow
 from .hanging_load import HangingLoad
 
 FLOW_SHARE = 0.995 * pump_flow.SHARE     # of the pump's flow, just below that at which a controller slows down
+LEAST_PRESSURE = 1e-3   # of the declared pressure of the pump, above which another one is believed
 STOP_MARGIN = 1e-9      # m or rad by which a path may be beyond a limit, by rounding
 SMALL = 1e-12           # coefficients of u below this share of the largest of their row count as zero
 
@@ -116,7 +117,7 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
     areas, losses, flow = np.zeros((2, len(m.actuators))), np.zeros((2, len(m.actuators))), np.inf
     if hydraulics is not None:
         supply, flow = hydraulics.supply, min(share, FLOW_SHARE) * hydraulics.supply.max_flow
-        pressure = supply.pressure if pressure is None else float(pressure)
+        pressure = supply.pressure if pressure is None else _pump_pressure(float(pressure), supply)
         sensing = supply.load_sensing
         pressure = share * (pressure - (supply.droop if np.isfinite(flow) and not sensing else 0.0))
         axes = hydraulic_records(m, hydraulics)[0]
@@ -141,6 +142,14 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
         ('areas', ('m^2', 'm^3/rad')), ('losses', ('N s^2/m^2', 'N m s^2/rad^2')))}
     return PathLimits(velocity, acceleration, lower, upper, areas[0], areas[1], losses[0], losses[1], flow,
                       axes={**m.axes, **named})
+
+
+def _pump_pressure(pressure: float, supply: Supply) -> float:
+    """Return a pressure [Pa] of the pump; raise StateError for one that drives nothing."""
+    least = max(supply.return_pressure, LEAST_PRESSURE * supply.pressure)
+    if not least < pressure < np.inf:
+        raise StateError(f'pressure = {pressure:g} Pa: in bar? expected Pa, more than {least:g}')
+    return pressure
 
 
 def _margin(valve: Valve, sensing: LoadSensing | None) -> float:
@@ -175,7 +184,7 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
     largest speed that limits of speed and flow allow, whichever is worse.
     Of a machine whose load hangs from passive joints, path and limits are those of its driven joints, and the load is
     at rest below its suspension all the way; the `Plan` has all coordinates.
-    Raises ShapeError; StateError that names the node where no motion is within the limits, or where the path leaves
+    Raises ShapeError; StateError that names the place where no motion is within the limits, or where the path leaves
     those of the coordinates; what inverse dynamics raise where a loop does not close; ActuationError for a
     floating base and where the actuators are not the coordinates.
     """
@@ -217,8 +226,11 @@ def check_plannable(m: Manipulator) -> None:
     """Raise ActuationError for a floating base and where the actuators are not the coordinates."""
     m = m.driven_machine
     if m.floating or m.actuators != m.coordinates:
-        raise ActuationError(f"'{m.name}': the planner takes machines on a fixed base whose actuators are the "
-                             'coordinates')
+        reason = 'its base floats' if m.floating else (
+            f"its coordinates are {', '.join(m.coordinates)}, its actuators {', '.join(m.actuators)}, and the planner "
+            'knows no shares of these')
+        raise ActuationError(f"'{m.name}' cannot be planned: {reason}; expected a machine on a fixed base whose "
+                             'actuators are the coordinates')
 
 
 def spline(curve: Callable[..., Array], nodes: int) -> tuple[Array, Array, Array]:
@@ -328,7 +340,8 @@ def _largest_u(constraints: Constraints, i: int, h: float, w: float, low: float,
 
 
 def _where(m: Manipulator, x: Array, node: int) -> str:
-    return f'node {node}, ' + ', '.join(f'{name} = {value:.6g}' for name, value in zip(m.coordinates, x[node]))
+    place = ', '.join(f'{name} = {value:.6g}' for name, value in zip(m.coordinates, x[node]))
+    return f'{100.0 * node / (len(x) - 1):.3g} % of the path, {place}'
 
 
 def _overload(m: Manipulator, constraints: Constraints, limits: PathLimits, node: int) -> str:

@@ -25,6 +25,7 @@ from ...api.orientation import rotation
 from ...model.errors import ModelError, StateError, check_name, shorten
 from ...model.text_file import read_text
 from ...model.yaml_file import plain_contents
+from .time_optimal import STOP_MARGIN
 from .trajectory_file import mapping_of
 
 MAX_BYTES = 1024 * 1024
@@ -55,7 +56,12 @@ def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
         rows = [start]
         for k, entry in enumerate(entries):
             rows.append(_point(f'{where}: point {k}', entry, m, rows[-1]))
+            if (rows[-1] == rows[-2]).all():
+                before = f'point {k - 1}' if k else 'the start'
+                raise ModelError(f'{where}: point {k} is where {before} is; expected another one, or none')
         return np.array(rows)
+    if 'link' not in contents:
+        raise ModelError(f"{where}: 'link' is missing; expected the link that goes through the poses")
     link, straight = contents.get('link'), contents.get('straight', False)
     check_link(manipulator, link, f"{where}: link '{link}'")
     if not isinstance(straight, bool):
@@ -121,7 +127,12 @@ def _stretch(where: str, begin: Array, end: Array, via: Array | None, straight: 
 def _point(where: str, entry: Any, m: Manipulator, before: Array) -> Array:
     x = np.array(before, dtype=float)
     for name, value in mapping_of(where, entry, m.coordinates).items():
-        x[m.nx - len(m.coordinates) + m.coordinates.index(name)] = _numbers(f"{where}: '{name}'", [value], 1)[0]
+        column = m.coordinates.index(name)
+        lower, upper = m.coordinate_limits.lower[column], m.coordinate_limits.upper[column]
+        position, = _numbers(f"{where}: '{name}'", [value], 1)
+        if not lower - STOP_MARGIN <= position <= upper + STOP_MARGIN:
+            raise ModelError(f'{where}: {position:g} is beyond the limit of {name}; expected {lower:g} to {upper:g}')
+        x[m.nx - len(m.coordinates) + column] = position
     return x
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from ...model.errors import ModelError
 from .files import FORMATS, METADATA
+from .predicted_bag import FRICTIONLESS
 
 DEPTH = 6                   # folders below the one given in which bags are looked for
 MAX_BAGS = 100_000
+MAX_METADATA = 1 << 16      # bytes that are read of metadata
 
 
 def is_collection(path):
@@ -20,8 +22,8 @@ def find_bags(paths):
     """Return the absolute paths of bags, each once: what is given and, of folders that are no bags, all bags below.
 
     A folder is a bag where it has metadata, or nothing but files of one recording.  Symbolic links below a folder are
-    not followed; what does not exist is kept, since it is somebody's bag that cannot be read.  Raises ModelError where
-    a folder has no bag down to DEPTH folders below, or more than MAX_BAGS.
+    not followed, and bags of predictions are left out; what does not exist is kept, since it is somebody's bag that
+    cannot be read.  Raises ModelError where a folder has no bag down to DEPTH folders below, or more than MAX_BAGS.
     """
     found = {}
     for path in map(Path, paths):
@@ -66,6 +68,15 @@ def report_names(bags, taken=()):
     return names
 
 
+def is_predicted(folder):
+    """Whether a folder is a bag of predictions, as `psdyn validate` writes them."""
+    try:
+        with (folder / METADATA).open(encoding='utf-8', errors='replace') as file:
+            return FRICTIONLESS in file.read(MAX_METADATA)
+    except OSError:
+        return False
+
+
 def _is_bag(folder):
     try:
         if (folder / METADATA).exists() or (folder / METADATA).is_symlink():
@@ -91,6 +102,7 @@ def _below(folder, depth):
         if not one.is_dir():
             continue
         if _is_bag(one):
-            yield one
+            if not is_predicted(one):
+                yield one
         elif depth:
             yield from _below(one, depth - 1)

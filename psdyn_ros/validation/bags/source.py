@@ -264,6 +264,8 @@ class _McapPart:
             for k, span in enumerate(spans):
                 try:
                     packet = message_rows(read_span(file, span), wanted)
+                    if self._source._files.compression == EACH_MESSAGE:
+                        packet = _unpacked_rows(packet, self._source)
                 except (Damage, OSError, MemoryError) as damage:
                     count = sum(span.counts.values())
                     self._source.note_loss((self._number, span.first), Lost(
@@ -367,6 +369,20 @@ def _dialect(connection):
     if connection.ext.serialization_format != 'cdr':
         return UNREADABLE
     return {'MSG': 'ros2msg', 'IDL': 'ros2idl'}.get(connection.msgdef.format.name, '')
+
+
+def _unpacked_rows(packet, source):
+    """A `Packet` of messages that were compressed one by one; the source counts those that were not."""
+    data, good = [], np.ones(len(packet), dtype=bool)
+    for k, (first, size) in enumerate(zip(packet.start.tolist(), packet.size.tolist())):
+        try:
+            data.append(_unpacked_message(packet.data[first:first + size]))
+        except Damage:
+            good[k] = False
+    source.bad += int(len(good) - good.sum())
+    source.received += int(len(good) - good.sum())
+    size = np.array([len(one) for one in data], dtype=np.int64)
+    return Packet(b''.join(data), packet.topic[good], packet.received[good], np.cumsum(size) - size, size)
 
 
 def _unpacked_message(message):

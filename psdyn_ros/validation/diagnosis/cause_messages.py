@@ -43,6 +43,12 @@ CHECK_NEXT = {
     'hanging_load': "let the load on '{}' hang from passive joints of the model, as in loader_crane",
     'slip_velocity': "record '{}' at a steady 1 to 30 mm/s both ways, and set the slip_velocity of its friction"}
 
+OF_EFFORT = 'effort sensor'     # in words of what is wrong with efforts that are no pressures
+CHECK_EFFORT = {
+    'area': "hang a known weight on '{}' and read its effort",
+    'sensor_offset': "read the effort sensor of '{}' without a load, and set its zero",
+    'sensor_drift': "read the effort sensor of '{}' without a load, cold and warm"}
+
 
 class Wording(NamedTuple):
     """What a fit comes to: in SI units with its standard error, in words, whether it can be, and is not far-fetched."""
@@ -202,13 +208,13 @@ def _encoder(joint, value, error, corrections, coordinate):
 
 def _effort(kind, actuator, value, error, unit):
     if kind == 'area':
-        text = f"a gain of the effort sensor of '{actuator}' that is {_percent(value, error)} too {_size(value)}"
+        text = f"a gain of the {OF_EFFORT} of '{actuator}' that is {_percent(value, error)} too {_size(value)}"
         unit = '1'
     elif kind == 'sensor_offset':
-        text = f"an offset of {shown(value, error)} {unit} of the effort sensor of '{actuator}'"
+        text = f"an offset of {shown(value, error)} {unit} of the {OF_EFFORT} of '{actuator}'"
     else:
         unit += '/s'
-        text = f"a drift of {shown(value, error)} {unit} of the effort sensor of '{actuator}'"
+        text = f"a drift of {shown(value, error)} {unit} of the {OF_EFFORT} of '{actuator}'"
     return Wording(value, error, unit, text, kind != 'area' or abs(value) < MAX_GAIN)
 
 

@@ -14,7 +14,7 @@ from ..metrics.bootstrap import Interval, bootstrap
 from ..metrics.figure import IDLE
 from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
 from ..signals.filters import SECOND_DERIVATIVE
-from .cause_messages import CHECK_NEXT, briefly
+from .cause_messages import CHECK_EFFORT, CHECK_NEXT, OF_EFFORT, briefly
 from .contact import nothing, pushed
 from .correction_fits import RESAMPLES, Equations
 from .corrections import FORCE, PAYLOAD, RATE, Corrections
@@ -27,7 +27,7 @@ from .slip import slip_columns, slips
 
 MAX_BINS = 512
 FEWEST_BINS = 5
-MAX_CAUSES = 6
+MAX_CAUSES, SHOWN_SHARE = 6, 5e-3    # share of the residual, less of which is shown as none
 LAG = 0.1                   # s of second differences, in which noise is left and what causes do is not
 FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
 LARGEST = 1e30              # from which a number is nonsense
@@ -64,7 +64,8 @@ class Cause:
     @property
     def next(self):
         """What to check next, in one line."""
-        return CHECK_NEXT[self.kind].format(self.about, self.about)
+        known = CHECK_NEXT | CHECK_EFFORT if OF_EFFORT in self.text else CHECK_NEXT
+        return known[self.kind].format(self.about, self.about)
 
     def as_dict(self):
         """For JSON: what is not known is None."""
@@ -216,7 +217,8 @@ class Diagnosis:
                 share, leading, taken = fit.share.estimate, [_cause(fit)], ()
         others = [_cause(fit) for fit in fits if fit.candidate not in taken]
         others += [cause for cause in known.frozen if cause not in leading]
-        found = (leading + sorted(others, key=lambda cause: -cause.share))[:MAX_CAUSES]
+        found = [cause for cause in (*leading, *sorted(others, key=lambda cause: -cause.share))
+                 if cause.share >= SHOWN_SHARE][:MAX_CAUSES]
         self.text = (f'likeliest of what was looked for: {found[0].text}' if found else
                      'nothing that was looked for would explain more of the residual than noise does')
         return tuple(found)

@@ -52,7 +52,7 @@ def corrected_urdf(text, found, hydraulics=None):
     elements = _elements(text)
     edits = []
     for body in found.bodies:
-        if body.payload or (body.identified >= IDENTIFIED_SHARE).any():
+        if body.corrected is not None and (body.payload or (body.identified >= IDENTIFIED_SHARE).any()):
             edits.append(_inertial_edit(text, elements, body, found.source))
     for one in found.friction:
         if one.identified and friction_block(hydraulics, one.name) is None and (one.declared or one.significant):

@@ -5,7 +5,7 @@ import numpy as np
 
 from ...api.manipulator import combine
 from ...model.mechanism.description import Inertial
-from ..metrics import PARTIAL_PASS
+from ..metrics import FAIL, PARTIAL_PASS
 from ..metrics.metrics import plain
 from .physical_inertia import declared_body, is_physical
 
@@ -47,11 +47,11 @@ class BodyEstimate:
 
     @property
     def corrected(self):
-        """`Inertial` of the link with what was found, one that a body can have."""
+        """`Inertial` of the link with what was found, one that a body can have; None where there is no mass."""
         if not self.payload:
             return self.found
         total = combine(self.declared, self.found)
-        if total.mass <= 0.0:
+        if total is None or total.mass <= 0.0:
             return self.declared
         return total if is_physical(total) else declared_body(total).inertial(np.zeros(10))
 
@@ -212,7 +212,7 @@ class HeldOut:
     reach        (dof,) range of the efforts
     significance standard deviations by which `after` is better
     overfitted   names of the coordinates of which it is far worse than `trained`, and of more than a share of `reach`
-    worse        whether any coordinate is worse than before by more than a trifle
+    worse        names of the coordinates that are worse than before by more than chance and a trifle
     threshold    of the significance
     trace        `HeldOutTrace`
     """
@@ -228,14 +228,14 @@ class HeldOut:
     reach: np.ndarray
     significance: float
     overfitted: tuple
-    worse: bool
+    worse: tuple
     threshold: float
     trace: HeldOutTrace
 
     @property
     def passed(self):
         """Whether it explains what was held out, no worse than the believed model."""
-        return not self.overfitted and not (self.worse and self.significance < -self.threshold)
+        return not self.overfitted and not self.worse
 
     @property
     def text(self):
@@ -247,8 +247,8 @@ class HeldOut:
                 for k, name in enumerate(self.coordinates) if name in self.overfitted)
             return f'FAIL: {shown}; the recording is too poor in motion'
         if not self.passed:
-            shown = ', '.join(f'{name} {after:.4g} instead of {before:.4g} N or N m' for name, before, after, rows in
-                              zip(self.coordinates, self.before, self.after, self.rows) if rows and after > before)
+            shown = ', '.join(f'{name} {after:.4g} instead of {before:.4g} N or N m' for name, before, after in
+                              zip(self.coordinates, self.before, self.after) if name in self.worse)
             return (f'FAIL: the identified model is worse than the believed over the {self.seconds} s that were held '
                     f'out: RMSE of {shown}')
         if self.significance < self.threshold:
@@ -264,6 +264,7 @@ class Identification:
     equations     that were used, `skipped` at instants at which a loop does not close
     partial       why only a part of what was recorded could be used
     findings      what is wrong with the data, in words
+    validated     {'verdict', 'text', 'rmse'} of `psdyn validate` of the recording with the corrected files, or None
     """
 
     machine: str
@@ -281,14 +282,28 @@ class Identification:
     skipped: int
     partial: tuple = ()
     findings: tuple = ()
+    validated: dict | None = None
 
     def __repr__(self):
-        return f'Identification of {self.machine} from {self.source}, {self.seconds:.1f} s: {self.held_out.text}'
+        return f'Identification of {self.machine} from {self.source}, {self.seconds:.1f} s: {self.verdict}'
+
+    @property
+    def passed(self):
+        """Whether it explains what was held out, and the recording does not fail with the corrected files."""
+        return self.held_out.passed and not (self.validated and self.validated['verdict'] == FAIL)
+
+    @property
+    def verdict(self):
+        """The verdict in words."""
+        text = self.held_out.text
+        if self.held_out.passed and not self.passed:
+            text = f'{FAIL}: `psdyn validate` of this recording with these files: {self.validated["text"]}'
+        return text + (' (of a partial input)' if self.partial else '')
 
     @property
     def exit_code(self):
-        """0 it explains what was held out, 1 it does not, 3 it does, from a part of what was recorded."""
-        if not self.held_out.passed:
+        """0 passed, 1 failed, 3 passed, from a part of what was recorded."""
+        if not self.passed:
             return 1
         return PARTIAL_PASS if self.partial else 0
 
@@ -299,7 +314,7 @@ class Identification:
 
     def _lines(self):
         yield f"'{self.machine}' from {self.seconds:.1f} s, {self.equations} equations; {self.filter}"
-        yield self.held_out.text + (' (of a partial input)' if self.partial else '')
+        yield self.verdict
         for text in self.partial:
             yield f'  partial input: {text}'
         held = self.held_out
@@ -328,7 +343,7 @@ class Identification:
         """For JSON."""
         out = plain(asdict(self))
         del out['held_out']['trace']
-        out['verdict'], out['passed'] = self.held_out.text, self.held_out.passed
+        out['verdict'], out['passed'] = self.verdict, self.passed
         out['exit_code'] = self.exit_code
         out['friction_note'] = NOT_ALONE
         for entry, one in zip(out['base'], self.base):

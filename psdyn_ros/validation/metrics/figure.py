@@ -96,6 +96,7 @@ class Nrmse(ErrorOfRange):
     """Root mean square error over the range of the measured effort.
 
     Noise of sensors is no error of a model, and is taken off what is judged: see `ErrorSums.share_without_noise`.
+    Not judged of what stands, where noise is most of it: see `ErrorSums.only_noise`.
     """
 
     name, column, compared, of, power = 'nrmse', 'NRMSE [%]', 'rmse', 'rmse', 2
@@ -107,6 +108,8 @@ class Nrmse(ErrorOfRange):
         found = super().value(about, drawn)
         if self.metrics.live:
             return found
+        if self.metrics.only_noise(about):
+            return None
         share = self.metrics.share_without_noise(about)
         return Interval(*(share * value for value in (found.estimate, *self.interval(about, **drawn)[1:])))
 

@@ -21,6 +21,7 @@ KIND_NAMES = ('effort', 'effort_frictionless', 'acceleration')
 COUNT, E, E2, ABS_E, A, A2 = range(6)
 SUMS = 6
 MOST_NOISE = 0.5                    # of the squares of an error
+STILL = 1e-3                        # m or rad by which what stands moves at most, as a filter sees it
 LEAST_RANGE = 0.05                  # of the capacity: an actuator that did less is judged by this much of it
 
 
@@ -152,6 +153,14 @@ class ErrorSums:
         known = self.known(axis)
         return self.metrics(EFFORT, axis, HELD).count / known if known else math.nan
 
+    def stands(self, axis):
+        """Return whether an actuator stands all the time: on its brake it moves by no more than the noise says."""
+        return False
+
+    def only_noise(self, axis):
+        """Return whether an actuator stands, and its error is mostly noise of sensors, which moves it in the model."""
+        return self.stands(axis) and self.noise(axis) ** 2 > MOST_NOISE * self.judged(axis).rmse ** 2
+
     def known(self, axis):
         """Return the number of instants at which the effort of an actuator is known, judged or not."""
         return int(self._sums.rows[:, EFFORT, axis, :, COUNT].sum())
@@ -220,6 +229,8 @@ class MetricsAccumulator(ErrorSums):
     def __init__(self, manipulator, mechanism, capacity=None, **options):
         super().__init__(manipulator, mechanism, capacity, Bins(), len(KINDS), **options)
         self.spectrum = ResidualSpectrum(len(self.actuators))
+        self._reach = np.array([[np.inf], [-np.inf]]) * np.ones(len(self.coordinates))   # of the coordinates
+        self._needed = np.zeros(len(self.actuators))        # largest efforts of the model
 
     @property
     def sums(self):
@@ -249,6 +260,26 @@ class MetricsAccumulator(ErrorSums):
     def add(self, prediction):
         super().add(prediction)
         self.spectrum.add(prediction)
+        x, needed = prediction.x[prediction.core], np.abs(prediction.effort_id[prediction.core])
+        self._needed = np.fmax(self._needed, needed.max(axis=0))
+        self._reach = np.array([np.minimum(self._reach[0], x.min(axis=0)), np.maximum(self._reach[1], x.max(axis=0))])
+
+    def unmeasured(self):
+        """Yield the names of actuators with a place for efforts in the recording that says nothing of them.
+
+        All zero says nothing where the model needs more than the least by which errors are normalised.
+        """
+        for axis, name in enumerate(self.actuators):
+            signal = self.quality.signals.get(f'{name}.effort')
+            if signal is not None and not self.known(axis) and (
+                    signal.missing == signal.samples or self._needed[axis] > self.least_scale(axis)):
+                yield name
+
+    def stands(self, axis):
+        if self.actuators[axis] not in self.coordinates:
+            return False
+        low, high = self._reach[:, self.coordinates.index(self.actuators[axis])]
+        return bool(high - low <= STILL)
 
     def per_bin(self, kind, channel):
         """(bins, 3) rmse, bias and samples of each bin, NaN where there are none: errors over time that are judged."""

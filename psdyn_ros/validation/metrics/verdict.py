@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from ...model.units import SECOND
 from ..signals.quality import INVALID as INVALID_DATA
 from . import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
-from .figure import FACTORS, Nrmse
+from .figure import FACTORS, Closure, Nrmse
 from .metrics import BY_NAME, EFFORT
 from .prediction import STATIC
 
@@ -60,8 +60,8 @@ class Verdict:
     reasons   why it failed, or cannot be judged
     partial   why the input is only a part of what was recorded, or of what there is to judge
     left_out  what was recorded and is not judged, because no model predicts it
-    but       what is wrong beside a PASS: other machines in the bag, units that look wrong, clocks that run apart, and
-              the first cause where it is clear
+    but       what is wrong beside a PASS: other machines in the bag, units that look wrong, clocks that are set back or
+              run apart, and the first cause where it is clear
     """
 
     verdict: str
@@ -146,21 +146,23 @@ def judge(metrics, source, settings, *, skipped=0):
     checks = [check for axis in judged for check in actuator_checks(metrics, axis, settings)]
     checks += machine_checks(metrics, settings)
     partial = list(_partial(metrics, source, settings, judged, usable, skipped))
-    left_out = *_left_out(metrics), *_noisy(metrics, checks)
-    failed = [check.text for check in checks if not check.passed]
+    left_out = *_left_out(metrics, settings), *_noisy(metrics, checks)
+    loop = f', most of it in the loop of {metrics.quality.loop}' if metrics.quality.loop else ''
+    failed = [check.text + loop * (check.figure == Closure.name) for check in checks if not check.passed]
     units = [f'{about}: {text}' for about, text in metrics.quality.units.findings()]
     still = [] if units else list(_too_still(metrics, settings, judged))
     verdict, reasons = ((INVALID, units + unusable) if unusable else (UNDECIDED, still) if still else
                         (FAIL, units + failed) if failed else (PASS, []))
     machines = [metrics.quality.channels.others_text] if metrics.quality.channels.others else []
+    clocks = [f'{about}: {text}' for about, text in metrics.quality.clocks_set()]
     return Verdict(verdict, tuple(checks), tuple(reasons), (*machines, *partial), left_out,
-                   (*machines, *units) if verdict == PASS else ())
+                   (*machines, *units, *clocks) if verdict == PASS else ())
 
 
 def _too_still(metrics, settings, judged):
     """Yield why a recording cannot tell whether the model is right."""
-    moved = max((metrics.effort(axis).count - metrics.metrics(EFFORT, axis, STATIC).count for axis in judged),
-                default=0) * metrics.period
+    moved = max((metrics.effort(axis).count - metrics.metrics(EFFORT, axis, STATIC).count for axis in judged
+                 if not metrics.stands(axis)), default=0) * metrics.period
     if moved < settings.machine.motion:
         yield (f'this recording cannot tell: no actuator whose effort is known moves for more than {moved:.3g} s; at '
                f'least {settings.machine.motion:g} s are needed')
@@ -192,8 +194,8 @@ def losses(source, quality, usable, coverage):
         times = max(topic.last for topic in simulated) - min(topic.first for topic in simulated)
         recorded = min(recorded, times / SECOND)
     if usable < coverage * recorded:
-        yield (f'{usable:.4g} of {recorded:.4g} s recorded are usable, {usable / recorded:.0%}; expected '
-               f'{coverage:.0%}')
+        yield '; '.join((f'{usable:.4g} of {recorded:.4g} s recorded are usable, {usable / recorded:.0%}; expected '
+                         f'{coverage:.0%}', *quality.incomplete()))
 
 
 def _partial(metrics, source, settings, judged, usable, skipped):
@@ -205,19 +207,23 @@ def _partial(metrics, source, settings, judged, usable, skipped):
         if metrics.near_stop(axis) > 0.0 and seconds < settings.machine.seconds:
             yield (f'{name}: it is away from its end stops for {seconds:.3g} s; at least '
                    f'{settings.machine.seconds:g} s are needed to judge it')
+    yield from (f'{name}: its effort is not measured' for name in metrics.unmeasured())
     for axis in judged:
         count = metrics.known(axis)
         if count < settings.machine.coverage * metrics.rows:
             yield f'{metrics.actuators[axis]}: its effort is known at {count / metrics.rows:.0%} of the instants only'
 
 
-def _left_out(metrics):
+def _left_out(metrics, settings):
     """Yield what is not judged of each actuator, because no model predicts it."""
     for axis, name in enumerate(metrics.actuators):
         share = metrics.near_stop(axis)
         if share > 0.0:
             yield (f'{name}: {share:.0%} of its time is not judged: it is near an end stop, whose force no model '
                    'knows, or shaken by another actuator that hits one')
+        if metrics.only_noise(axis) and metrics.judged(axis).nrmse > settings.actuators[name].nrmse:
+            yield (f'{name}: it stands all the time, and noise of sensors makes most of its error, of which only the '
+                   'mean is judged')
     for axis, name in enumerate(metrics.actuators):
         share = metrics.held(axis)
         if share > MAX_HELD:

@@ -18,11 +18,11 @@ def write_report(folder, found, playback=None):
     playback  `Playback` of the recording, or None
     """
     held = found.held_out
-    text = held.text + (' (of a partial input)' if found.partial else '')
     facts = {'machine': found.machine, 'recording': found.source, 'used': f'{found.seconds:.1f} s, {found.equations} '
              'equations', 'filter': found.filter, 'held out': f'{held.seconds} s'}
+    head = Head(found.verdict, '' if found.passed else found.verdict, facts)
     return write_page(
-        folder, 'identification.html.j2', figures(found), Head(text, '' if held.passed else text, facts),
+        folder, 'identification.html.j2', figures(found), head,
         f'{found.machine}: identified from a recording', file='identification.html', payload=found.payload,
         bodies=list(bodies_table(found)), friction=list(friction_table(found)), held_out=list(held_out_table(found)),
         base=list(base_table(found)), sensors=list(sensors_table(found)), partial=found.partial,

@@ -20,7 +20,7 @@ class Block:
 
     t          (N,) s since the start of the bag
     x          (N, dof) coordinates of the machine
-    xd         (N, dof) as recorded; None where velocities were not
+    xd         (N, dof) as recorded; None where velocities were not, or contradict their positions
     residual   (N,) largest disagreement of redundant joints at a rod eye [m]
     effort     (N, actuators) measured: JointState.effort, or p_A A_A - p_B A_B; NaN where unknown, or zero all along
     pressures  (N, cylinders, 2) gauge [Pa], in the order of the hydraulics; None where there are none
@@ -63,7 +63,7 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
         raise BagError(f"'{manipulator.name}' has a floating base, whose state is not in joints")
     streams = ChannelStreams(source, channels, manipulator, hydraulics, quality, delays or {})
     overlap = round(overlap_s * SECOND / streams.period)
-    cutter = Cutter(manipulator, channels.joints, streams, rows, overlap)
+    cutter = Cutter(manipulator, channels.joints, streams, rows, overlap, quality)
     for instants, connected in streams.grids():
         yield from cutter.add(instants, connected)
     yield from cutter.end()
@@ -80,13 +80,15 @@ class Cutter:
     streams  has their `period` [ns], and a `sample` of instants as `MachineTracks`
     rows     of the core of a block
     overlap  rows by which blocks overlap on either side
+    quality  `Quality` that sees what goes by, or None; velocities that it contradicts are left out, and it is told
+             which loops disagree
 
     `count` blocks were cut so far.
     """
 
-    def __init__(self, manipulator, joints, streams, rows, overlap):
+    def __init__(self, manipulator, joints, streams, rows, overlap, quality=None):
         self._map, self._joints, self._streams = manipulator.joint_map(joints), joints, streams
-        self._rows, self._overlap = rows, overlap
+        self._rows, self._overlap, self._quality = rows, overlap, quality
         self.count, self._failed = 0, None      # blocks so far, positions that fix no state
         self._columns, self._before = None, 0   # what waits, and how many of its rows were in a core already
 
@@ -96,6 +98,9 @@ class Cutter:
             yield from self.end()
         sampled = self._streams.sample(instants)
         x, xd, residual = _states(self._map, sampled.pop('positions'), sampled.pop('velocities'), sampled)
+        if self._quality is not None and np.isfinite(residual).any():
+            worst = int(np.nanargmax(residual))
+            self._quality.disagree(float(residual[worst]), lambda: self._map.residuals(sampled['positions'][worst]))
         columns = {'t': instants / SECOND, 'x': x, 'xd': xd, 'residual': residual, **sampled}
         good = np.isfinite(x).all(axis=1)
         if self._failed is None and not good.all():
@@ -148,6 +153,8 @@ class Cutter:
         xd = cut['xd']
         # drivers that know no velocity say that it is zero
         if xd is None or not np.isfinite(xd).all() or not xd.any() and np.ptp(cut['x'], axis=0).any():
+            cut['xd'] = None
+        if self._quality is not None and self._quality.units.contradicted():
             cut['xd'] = None
         # nor of an effort that they do not measure
         cut['effort'][:, ~cut['effort'].any(axis=0)] = np.nan

@@ -1,4 +1,4 @@
-"""Whether the clock that stamps a topic runs at the speed of the one that its receipt is noted by."""
+"""The clock that stamps a topic beside the one that its receipt is noted by: its speed, and where it was set."""
 
 import numpy as np
 
@@ -7,6 +7,10 @@ from ...model.units import SECOND
 MAX_BINS = 256
 FEWEST_BINS = 10
 WIDTH = 1.0                 # s of a bin, at first
+LOOK, FEWEST = 50, 5        # messages on either side of a step, at most and at least, that tell it from a stray stamp
+CERTAIN = 0.5               # of a step, by which nearly all messages on either side of it must be apart
+FORWARD = SECOND            # ns from which on a step forward is told from a gap
+DAY = 86_400 * SECOND       # from which on stamps are absurd
 
 
 class LeastLatency:
@@ -47,3 +51,50 @@ class LeastLatency:
         one, other = np.triu_indices(len(t), 1)
         steps = self._width * (t[other] - t[one])
         return float(np.median((late[other] - late[one]) / steps)), float(self._width * (t[-1] - t[0]))
+
+
+class ClockSteps:
+    """Tells where the clock of one topic was set: its stamps step against its receipts, and stay there.
+
+    Neither messages out of order do that, nor ones that were received late.
+    set_back  [(ns of the receipt, ns by which the clock was set back)]
+    """
+
+    def __init__(self):
+        self.set_back, self._shift = [], 0
+        self._stamps = self._behind = np.empty(0, dtype=np.int64)    # of the last messages, as they were returned
+
+    def add(self, received, stamps):
+        """Take messages: received and stamps (n,) ns, as received.
+
+        Returns the stamps (n,) of a clock that was not set back, and [(first row after a step, ns that were added)].
+        """
+        known = len(self._stamps)
+        out = np.concatenate((self._stamps, stamps + self._shift))
+        behind = np.concatenate((self._behind, received - stamps - self._shift))
+        steps, jumps = [], np.diff(behind)
+        for k in (np.flatnonzero((np.diff(out) < 0) | (jumps < -FORWARD)) + 1).tolist():
+            jump, before, after = int(behind[k] - behind[k - 1]), behind[max(k - LOOK, 0):k], behind[k:k + LOOK]
+            if k <= known - FEWEST or not _stepped(jump, before, after) or not out[k] < out[k + len(after) - 1]:
+                continue
+            step = round(np.median(after) - np.median(before))
+            row = max(k, known)
+            # what a clock is set forward by leaves a gap, unless it was set back before
+            shift = max(step, -self._shift)
+            out[row:] += shift
+            behind[row:] -= shift
+            self._shift += shift
+            steps.append((row - known, shift))
+            if step > 0:
+                self.set_back.append((int(received[row - known]), step))
+        self._stamps, self._behind = out[-LOOK:].copy(), behind[-LOOK:].copy()
+        return out[known:], steps
+
+
+def _stepped(jump, before, after):
+    """Whether nearly all (n,) ns `after` are apart from nearly all `before`, by a jump [ns] between them."""
+    if min(len(before), len(after)) < FEWEST or not 0 < abs(jump) < DAY or jump < 0 and jump > -FORWARD:
+        return False
+    way, step = np.sign(jump), np.median(after) - np.median(before)
+    return (abs(step - jump) < CERTAIN * abs(jump)
+            and np.percentile(way * after, 10) - np.percentile(way * before, 90) > CERTAIN * abs(jump))

@@ -6,19 +6,20 @@ import numpy as np
 
 from ...model.errors import StateError
 from ...model.units import SECOND
-from .clock_drift import LeastLatency
+from .clock_drift import DAY, LeastLatency
 from .signal_quality import Alternation, SignalQuality, Spikes
 from .topics import PRESSURES, array_columns, rows_stamps
 from .unit_checks import Units
 
 GAP = 3.0                       # periods without a message
 FUTURE = 5_000_000              # ns by which a stamp may be after the receipt
-DAY = 86_400 * SECOND
 OWN_CLOCK = 1.0                 # s by which a clock moves against that of the receipt
 AT_LIMIT = 0.01                 # of the range of a joint, within which it is at its limit
 STROKE = 0.02                   # of the range of a joint, by which its pressures must change
 LEAST_DRIFT = 3e-5, 2e-3         # s/s, and s in all, by which clocks of two topics run apart
 MAX_GAPS = 64                   # that are kept, the longest
+PART = 0.05                     # of the time, for which a joint may be missing at the begin or the end
+MAX_SHOWN = 3                   # steps of a clock
 INVALID, WARNING, NOTE = 'invalid', 'warning', 'note'
 # m or rad, m/s or rad/s, Pa, N or N m: smaller ones are no spikes
 FLOORS = {'position': 1e-3, 'velocity': 0.05, 'pressure': 5e5, 'effort': 1e3}
@@ -122,6 +123,7 @@ class Quality:
     signals  {'<joint>.position', '<cylinder>.pressure_a', '<actuator>.effort': SignalQuality}
     rates    {'<joint>.velocity': Spikes}
     late     {topic: rows that were dropped for not being later than those before}
+    set_back {topic: [(s since the start of the bag, s by which its clock was set back there)]}
     """
 
     def __init__(self, channels, manipulator, hydraulics=None):
@@ -134,8 +136,10 @@ class Quality:
         self.units = Units(manipulator, hydraulics)
         self._cylinders = tuple(hydraulics.cylinders) if hydraulics else ()
         self._moved = {}            # joint -> m or rad by its velocities so far
+        self._disagreement = 0.0, {}    # the largest of redundant joints, and that of each loop then
+        self._seen = {}             # joint -> s of its first and its last position
         self._peers = _peers(manipulator, channels.joints)
-        self._source, self.late = None, {}
+        self._source, self.late, self.set_back = None, {}, {}
 
     def rows(self, topic, found, times):
         """Take `Rows` of a topic and the times (n,) ns since the start of the bag that they are used at."""
@@ -176,6 +180,9 @@ class Quality:
         for name in known:
             column = rows.names.index(name)
             self.units.position(name, seconds, position[:, column], None if velocity is None else velocity[:, column])
+            there = seconds[np.isfinite(position[:, column])]
+            if len(there):
+                self._seen[name] = self._seen.get(name, (float(there[0]), 0.0))[0], float(there[-1])
             ways[name] = self._travel(name, seconds, None if velocity is None else velocity[:, column])
             if velocity is not None:
                 self.rates.setdefault(f'{name}.velocity', Spikes(FLOORS['velocity'])).add(velocity[:, column])
@@ -226,9 +233,20 @@ class Quality:
         self.signals[signal].add(seconds, values, moved, peer)
         self._alternations[signal].add(values)
 
-    def finish(self, source, late):
-        """Nothing more comes; late: {topic: rows that were dropped for not being later than those before}."""
-        self._source, self.late = source, late
+    def disagree(self, largest, of_loops):
+        """Take the largest disagreement of redundant joints of some instants; of_loops: {loop: m, rad} at it."""
+        if largest > self._disagreement[0]:
+            self._disagreement = largest, of_loops()
+
+    @property
+    def loop(self):
+        """The loop in which redundant joints disagree most, '' where none is known."""
+        loops = self._disagreement[1]
+        return max(loops, key=loops.get) if loops else ''
+
+    def finish(self, source, late, set_back):
+        """Nothing more comes; late, set_back: see above."""
+        self._source, self.late, self.set_back = source, late, set_back
         for signal in self.signals.values():
             signal.finish()
 
@@ -236,7 +254,7 @@ class Quality:
         """Every `Finding`, the worst first."""
         found = list(self._of_source()) + list(self._of_clocks())
         for topic, one in self.topics.items():
-            found += _of_topic(topic, one)
+            found += _of_topic(topic, one, self.set_back.get(topic))
         for name, signal in self.signals.items():
             found += _of_signal(name, signal, self._limits.get(name))
         found += [Finding(INVALID, name, f'it jumps to and fro by {one.size:.3g} from message to message; are there '
@@ -245,7 +263,17 @@ class Quality:
         found += [Finding(INVALID, about, text) for about, text in self.dead()]
         found += [_spikes(name, rates) for name, rates in self.rates.items() if rates.spikes]
         found += [Finding(WARNING, about, text) for about, text in self.units.findings()]
+        found += [Finding(NOTE, f'{joint}.velocity', 'it is zero all the time; the rate of its position is used')
+                  for joint in self.units.silent()]
         return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))
+
+    def incomplete(self):
+        """Yield in words which joints are measured for a part of the time in which others are."""
+        if self._seen:
+            first, last = min(one[0] for one in self._seen.values()), max(one[1] for one in self._seen.values())
+            for joint, (begin, end) in self._seen.items():
+                if end - begin < (1.0 - PART) * (last - first):
+                    yield f'{joint} is measured from {begin:.4g} to {end:.4g} s only'
 
     def dead(self):
         """Yield (signal, what is wrong) of cylinders with one pressure in each chamber, though the rod moves."""
@@ -276,8 +304,19 @@ class Quality:
             yield Finding(WARNING, topic, f"its stamps differ from those of '{states}' by {seconds:.6g} s (simulated "
                           'and wall time mixed?); times of receipt are used for all')
         yield from self._of_drifts()
+        for about, text in self.clocks_set():
+            yield Finding(WARNING, about, text)
         if not self.channels.by_stamp and not self.channels.clocks:
             yield Finding(WARNING, self.channels.states[0], 'it has no usable stamps; times of receipt are used')
+
+    def clocks_set(self):
+        """Yield (topic, where its clock was set back)."""
+        for topic, steps in self.set_back.items():
+            if steps:
+                shown = ', '.join(f'by {size:.3g} s at {when:.4g} s' for when, size in steps[:MAX_SHOWN])
+                more = f' and {len(steps) - MAX_SHOWN} times more' if len(steps) > MAX_SHOWN else ''
+                yield topic, (f'its clock was set back {shown}{more}; what comes after that is used as if it had not '
+                              'been')
 
     def _of_drifts(self):
         states = self.channels.states[0]
@@ -288,8 +327,8 @@ class Quality:
             slope, seconds = self.topics[topic].latency.slope
             apart = slope - usual
             # of one that is set while it records, that is said
-            if abs(apart) > max(LEAST_DRIFT[0], LEAST_DRIFT[1] / max(seconds, 1.0)) and max(
-                    self.topics[one].clock_jump for one in (topic, states)) < 1.0:
+            if abs(apart) > max(LEAST_DRIFT[0], LEAST_DRIFT[1] / max(seconds, 1.0)) and not any(
+                    self.topics[one].own_clock or self.set_back.get(one) for one in (topic, states)):
                 yield Finding(WARNING, topic, f"its stamps fall behind those of '{states}' by {1e6 * apart:.0f} us/s "
                               'as they are received: clocks that run apart, or a queue that grows')
 
@@ -304,7 +343,7 @@ class Quality:
                 'findings': [(one.severity, one.about, one.text) for one in self.findings()]}
 
 
-def _of_topic(topic, one):
+def _of_topic(topic, one, set_back):
     zero = one.zero if one.zero > 1 else 0      # simulated time begins at zero
     for count, what in ((one.gaps, f'gaps of more than {GAP:g} periods, the longest {one.longest_gap:.3g} s'),
                         (one.out_of_order, 'messages out of order, left out'),
@@ -315,7 +354,7 @@ def _of_topic(topic, one):
         if count:
             yield Finding(WARNING if count > 1e-3 * one.messages or one.longest_gap > 1.0 else NOTE, topic,
                           f'{count} {what}')
-    if one.own_clock:
+    if one.own_clock and not set_back:
         yield Finding(WARNING, topic, f'its clock moved by {one.clock_jump:.6g} s against that of the receipt '
                       '(simulated time, or a clock that was set)')
 

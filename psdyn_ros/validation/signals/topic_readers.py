@@ -5,13 +5,15 @@ import numpy as np
 from ...model.units import ATMOSPHERE, SECOND
 from ..bags.bulk_decoder import ARRAY, Decoder, Rows
 from ..bags.recording import BagError
+from .clock_drift import ClockSteps
 from .machine_tracks import MachineTracks
-from .resampling import Track
+from .resampling import BRIDGED, Track
 from .topics import PRESSURES, array_columns, rows_stamps
 
 TOGETHER = 4096             # instants that are sampled at once
 STRAY, SPREAD = SECOND, 10  # a stamp is absurd that is off by more than 1 s and 10 times the usual
 JOINT_FIELDS = {'position', 'velocity', 'effort'}
+CUT = BRIDGED + 1.0         # periods that are left out after a step of the clock, so that a gap is there
 COMMAND_FIELDS = ('effort', 'velocity', 'position')     # of JointState, later ones count more
 
 
@@ -33,6 +35,7 @@ class ChannelStreams:
         self._decoders = {number: Decoder(source.topics[number].msgtype) for number in self._numbers}
         self._offset = channels.offsets.get(channels.states[0], 0) if channels.by_stamp else 0
         self._drift = self._offset      # latest of the states, for topics without stamps
+        self._clocks = {topic: ClockSteps() for topic in channels.topics}
         self.sample = self._machine.sample
         self._make_tracks()
 
@@ -86,8 +89,12 @@ class ChannelStreams:
         if len(machine.main.times):
             yield from machine.grid(machine.main.last + 1)
         if self._quality is not None:
-            self._quality.finish(self._source, {topic: max((track.late for track, _ in readers), default=0)
-                                                for topic, readers in self._readers.items()})
+            start = self._source.start_ns
+            self._quality.finish(
+                self._source, {topic: max((track.late for track, _ in readers), default=0)
+                               for topic, readers in self._readers.items()},
+                {topic: [((when - start) / SECOND, size / SECOND) for when, size in clock.set_back]
+                 for topic, clock in self._clocks.items()})
 
     def _take(self, packet):
         """Decode a packet and add its rows to the tracks."""
@@ -104,10 +111,10 @@ class ChannelStreams:
 
     def _add(self, topic, found):
         received = np.concatenate([rows.received for rows in found])
-        times, sane = self._times(topic, found, received)
+        order = np.argsort(np.concatenate([rows.places for rows in found]))
+        times, sane, cut = self._times(topic, found, received, order)
         if self._quality is not None:
             self._quality.rows(topic, found, times)
-        order = np.argsort(np.concatenate([rows.places for rows in found])) if len(found) > 1 else slice(None)
         whole = sane
         for track, columns in self._readers[topic]:
             groups = [columns(rows) for rows in found]
@@ -115,25 +122,34 @@ class ChannelStreams:
                 whole = whole & np.concatenate([_finite(values[:, :self._vital[track]]) for values in groups])
             values = np.concatenate(groups)
             # a message about other joints says nothing; as a command it says that there is none
-            used = sane if track.held else sane & np.isfinite(values).any(axis=1)
+            used = sane & ~cut if track.held else sane & ~cut & np.isfinite(values).any(axis=1)
             track.add(times[order][used[order]], values[order][used[order]])
         self._source.bad += int(len(whole) - whole.sum())
 
-    def _times(self, topic, found, received):
-        """(ns since the start of the bag, whether the stamp is sane) of rows."""
+    def _times(self, topic, found, received, order):
+        """(ns since the start of the bag, whether the stamp is sane, whether it is left out for a gap) of rows.
+
+        order  of rows as they were received
+        """
         stamps = [rows_stamps(rows) for rows in found] if self._channels.by_stamp else [None]
+        cut, sane = np.zeros((2, len(received)), dtype=bool)
         if any(one is None for one in stamps):
-            times, sane = received - (self._drift - self._offset), np.ones(len(received), dtype=bool)
+            times, sane = received - (self._drift - self._offset), ~sane
         else:
-            stamps = np.concatenate(stamps)
-            behind = received - stamps
-            middle = np.median(behind)
-            away = np.abs(behind - middle)
-            sane = away <= max(STRAY, SPREAD * np.median(away))
+            stamps, states = np.concatenate(stamps), topic == self._channels.states[0]
+            stamps[order], steps = self._clocks[topic].add(received[order], stamps[order])
+            for piece in filter(len, np.split(order, [first for first, _ in steps])):
+                behind = received[piece] - stamps[piece]
+                middle = np.median(behind)
+                away = np.abs(behind - middle)
+                sane[piece] = away <= max(STRAY, SPREAD * np.median(away))
+                if states:
+                    self._drift = int(middle)
+            for first, shift in steps if states else ():
+                if shift:   # known to the jitter of receipts only, which no filter may bridge
+                    cut[order[first:]] |= stamps[order[first:]] < stamps[order[first]] + CUT * self.period
             times = stamps + self._offset
-            if topic == self._channels.states[0]:
-                self._drift = int(middle)
-        return times - self._source.start_ns - self._delays.get(topic, 0), sane
+        return times - self._source.start_ns - self._delays.get(topic, 0), sane, cut
 
 
 def one_order(found):

@@ -1,4 +1,4 @@
-"""Units that look wrong: by 1000, or degrees for radians, bar for pascal."""
+"""Units and signs that look wrong: by 1000, degrees for radians, bar for pascal; velocities that are no rates."""
 
 import numpy as np
 
@@ -8,10 +8,18 @@ RANGE = 0.02, 1.6       # share of the supply's pressure, or of what it can push
 LEAST, MOST = 2e-3, 5.0 # of it, beyond which the unit is doubted
 SLACK = 0.25            # of the range of a joint, by which it may be exceeded
 TIMES = {'m': ((1e-3, 'mm'), (1e-2, 'cm')), 'rad': ((np.pi / 180, 'degrees'), (1e-3, 'mrad'))}
+PORT = 'pressure_a'     # of a cylinder with pressures
+MIRRORED = -1.0, 'of the wrong sign'
 PRESSURES = (1e3, 'kPa'), (1e5, 'bar'), (1e6, 'MPa'), (1e-3, 'mPa')
 EFFORTS = (1e3, 'kN or kN m'), (1e-3, 'mN or mN m')
 LEAST_MOTION = 1e-3     # m/s or rad/s rms, from which velocities are compared
 RATIO = 1.5             # by which a ratio may differ from that of a unit
+WINDOW = 0.2            # s over which velocities are averaged, so that steps of an encoder do not count
+FEWEST_WINDOWS, CERTAIN_MOTION = 10, 5e-3   # and m/s or rad/s rms, from which velocities are doubted without a unit
+INSTEAD = '; the rate is used instead'
+CONTRADICTS = 1.3       # times the rate of the position, or a share of it, that no noise of either explains
+FACTORS = ((1e3, '1000 times'), (1e-3, 'a thousandth of'), (180 / np.pi, '180/pi times'), (np.pi / 180, 'pi/180 times'),
+           (-1.0, 'the negative of'))
 EMPTY = 1e-4            # of the supply's pressure, which a gauge of one port exceeds by its noise
 VACUUM = 0.5 * ATMOSPHERE       # Pa absolute, less than which no port has
 ALIKE = 0.8             # squared correlation of efforts with those of the model, from which their sizes are compared
@@ -25,7 +33,7 @@ class Units:
     def __init__(self, manipulator, hydraulics):
         self._machine, self._hydraulics = manipulator, hydraulics
         self._ranges, self._rates, self._efforts, self._models, self._pressures = {}, {}, {}, {}, {}
-        self._absolute = False
+        self._absolute, self._waiting = False, {}
 
     def position(self, joint, seconds, position, velocity):
         """Take positions (n,) of a joint at (n,) s, and its velocities or None."""
@@ -33,13 +41,27 @@ class Units:
         if len(finite):
             low, high = self._ranges.get(joint, (np.inf, -np.inf))
             self._ranges[joint] = min(low, float(finite.min())), max(high, float(finite.max()))
-        if velocity is None or len(position) < 3:
+        if velocity is not None:
+            self._compare(joint, np.array([seconds, position, velocity], dtype=float))
+
+    def _compare(self, joint, rows):
+        """Take rows (3, n) of s, position and velocity: rates over windows, and velocities averaged over them."""
+        rows = np.concatenate((self._waiting.get(joint, np.empty((3, 0))), rows), axis=1)
+        steps, ends = np.diff(rows[0]), np.array([0])
+        usual = np.median(steps) if len(steps) else 0.0
+        if usual > 0.0:
+            ends = np.arange(0, rows.shape[1], max(round(WINDOW / usual), 2))
+        self._waiting[joint] = rows[:, ends[-1]:]
+        if len(ends) < 2:
             return
-        span = seconds[2:] - seconds[:-2]
+        steps, begins = steps[:ends[-1]], ends[:-1]
+        areas = 0.5 * (rows[2, :ends[-1]] + rows[2, 1:ends[-1] + 1]) * steps
+        even = (np.minimum.reduceat(steps, begins) > 0.0) & (np.maximum.reduceat(steps, begins) < 3.0 * usual)
+        span = np.diff(rows[0, ends])
         with np.errstate(divide='ignore', invalid='ignore'):
-            rate = (position[2:] - position[:-2]) / span
-        good = (span > 0) & np.isfinite(rate) & np.isfinite(velocity[1:-1])
-        rate, said = rate[good], velocity[1:-1][good]
+            rate, said = np.diff(rows[1, ends]) / span, np.add.reduceat(areas, begins) / span
+        good = even & np.isfinite(rate) & np.isfinite(said)
+        rate, said = rate[good], said[good]
         sums = self._rates.setdefault(joint, np.zeros(4))
         sums += rate @ rate, rate @ said, said @ said, len(rate)
 
@@ -88,25 +110,42 @@ class Units:
             if lower - room <= low and high <= upper + room:
                 continue
             prismatic = self._machine.machine.description.joints[joint].type == 'prismatic'
-            for factor, unit in TIMES['m' if prismatic else 'rad']:
-                if lower - room <= factor * low and factor * high <= upper + room:
-                    guess = f': in {unit}?'
-                    break
-            else:
-                guess = ''
+            guesses = MIRRORED, *((factor, f'in {unit}') for factor, unit in TIMES['m' if prismatic else 'rad'])
+            guess = next((f': {text}?' for factor, text in guesses
+                          if lower - room <= min(factor * low, factor * high)
+                          and max(factor * low, factor * high) <= upper + room), '')
             yield f'{joint}.position', (f'from {low:.4g} to {high:.4g}, where the machine allows {lower:.4g} to '
                                         f'{upper:.4g}{guess}')
 
-    def _velocities(self):
+    def _moving(self, least):
+        """Yield (joint, squares of its rates, their product with velocities, squares of these, windows)."""
         for joint, (rates, both, said, count) in self._rates.items():
+            if count and rates >= count * least ** 2:
+                yield joint, rates, both, said, count
+
+    def silent(self):
+        """Return the joints that move, and whose velocities are zero all the time."""
+        return [joint for joint, _, _, said, count in self._moving(CERTAIN_MOTION)
+                if said == 0.0 and count >= FEWEST_WINDOWS]
+
+    def contradicted(self):
+        """Return whether velocities are not the rates of their positions, or zero, so that they are not to be used."""
+        return bool(self.silent()) or any(True for _ in self._velocities())
+
+    def _velocities(self):
+        for joint, rates, both, said, count in self._moving(LEAST_MOTION):
             # both must be about the same motion for their ratio to say something
-            if not count or rates < count * LEAST_MOTION ** 2 or both ** 2 < 0.5 * rates * said:
-                continue
-            ratio = both / rates
-            for factor, text in ((1e3, '1000 times'), (1e-3, 'a thousandth of'), (180 / np.pi, '180/pi times'),
-                                 (np.pi / 180, 'pi/180 times')):
-                if factor / RATIO < ratio < factor * RATIO:
-                    yield f'{joint}.velocity', f'it is {ratio:.4g} times the rate of its position, about {text} it'
+            alike, ratio = both ** 2 >= 0.5 * rates * said > 0.0, both / rates
+            unit = next((text for factor, text in FACTORS if alike and 1.0 / RATIO < ratio / factor < RATIO), '')
+            if unit:
+                yield f'{joint}.velocity', f'it is {ratio:.4g} times the rate of its position, about {unit} it{INSTEAD}'
+            elif said > 0.0 and count >= FEWEST_WINDOWS and rates >= count * CERTAIN_MOTION ** 2:
+                # noise of the rates makes the one ratio too small, that of the velocities the other too large
+                if alike and (ratio > CONTRADICTS or said / both < 1.0 / CONTRADICTS):
+                    yield f'{joint}.velocity', f'it is {ratio:.2f} times the rate of its position{INSTEAD}'
+                elif not alike:
+                    yield f'{joint}.velocity', (f'it does not go with the rate of its position (correlation '
+                                                f'{both / np.sqrt(rates * said):.2f}): of another joint?{INSTEAD}')
 
     def _of_pressures(self):
         supply, reached = self._hydraulics.supply.pressure, max(self._pressures.values(), default=0.0)
@@ -122,8 +161,12 @@ class Units:
 
     def _sizes(self):
         for name, (squares, both, needed) in self._models.items():
-            if both <= 0.0 or both ** 2 < ALIKE * squares * needed:
+            if both == 0.0 or both ** 2 < ALIKE * squares * needed:
                 continue
+            # pressures of the wrong sign are exchanged ports, of which there is a cause
+            if both < 0.0 and f'{name}.{PORT}' not in self._pressures:
+                yield f'{name}.effort', (f'it is {both / needed:.3g} times what the model needs: is its sign wrong, or '
+                                         'that of the position?')
             for factor, unit in SIZES:
                 if factor / RATIO < both / needed < factor * RATIO:
                     yield f'{name}.effort', (f'it is {both / needed:.3g} times what the model needs, and goes with it: '

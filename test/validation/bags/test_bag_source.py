@@ -46,6 +46,16 @@ def file_compressed(folder, file, storage):
     return folder
 
 
+def messages_compressed(folder, messages):
+    import zstandard
+
+    folder.mkdir()
+    packer = zstandard.ZstdCompressor()
+    making.write_mcap(folder / 'a.mcap', [(topic, when, packer.compress(data)) for topic, when, data in messages])
+    making.describe(folder, ['a.mcap'], compression_mode='MESSAGE', compression_format='zstd')
+    return folder
+
+
 FORMATS = {
     'mcap': lambda path, messages: making.write_mcap(path / 'a.mcap', messages, '') or path / 'a.mcap',
     'mcap zstd': lambda path, messages: making.write_mcap(path / 'a.mcap', messages) or path / 'a.mcap',
@@ -55,6 +65,7 @@ FORMATS = {
         path / 'bag', messages, {making.STATES: JOINT_STATE, making.TELEMETRY: ARRAY}) or path / 'bag',
     'mcap, file compressed': lambda path, messages: making.write_mcap(path / 'a.mcap', messages) or file_compressed(
         path / 'bag', path / 'a.mcap', 'mcap'),
+    'mcap, messages compressed': lambda path, messages: messages_compressed(path / 'bag', messages),
     'sqlite': lambda path, messages: making.write_sqlite(path / 'bag', messages) or path / 'bag',
     'sqlite, messages compressed': lambda path, messages: making.write_sqlite(
         path / 'bag', messages, True) or path / 'bag',

@@ -1,5 +1,6 @@
 """Bag of predictions beside measurements: written many messages at a time, opened by rosbags and by our own reader."""
 
+import shutil
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,6 +12,7 @@ from psdyn_ros.cli import main
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN
 from psdyn_ros.validation.bags.bulk_decoder import ARRAY, Decoder
+from psdyn_ros.validation.bags.folders import find_bags
 from psdyn_ros.validation.bags.predicted_bag import (
     FRICTIONLESS,
     MEASURED,
@@ -154,6 +156,24 @@ def test_what_is_predicted_does_not_replace_what_it_is_predicted_from(predicted,
     assert main(['validate', str(output / 'predicted'), '--urdf', 'hiab_xs031', '--output', str(output)]) == 2
     assert 'would be replaced' in capsys.readouterr().err
     assert (output / 'predicted' / 'recording.mcap').read_bytes() == before
+
+
+def test_the_bag_of_somebody_else_is_not_replaced(predicted, tmp_path, capsys):
+    shutil.copytree(predicted, tmp_path / 'mine')
+    (tmp_path / 'predicted').mkdir()
+    (tmp_path / 'predicted' / 'recording.mcap').write_bytes(b'mine')
+    assert main(['validate', str(tmp_path / 'mine'), '--urdf', 'hiab_xs031', '--hydraulics', '',
+                 '--topic', f'states={MEASURED}', '--output', str(tmp_path)]) == 2
+    assert 'is no bag of predictions and would be replaced' in capsys.readouterr().err
+    assert (tmp_path / 'predicted' / 'recording.mcap').read_bytes() == b'mine'
+
+
+def test_bags_of_predictions_are_no_recordings_of_a_folder(predicted, tmp_path):
+    shutil.copytree(predicted, tmp_path / 'report' / 'predicted')
+    (tmp_path / 'run').mkdir()
+    (tmp_path / 'run' / 'metadata.yaml').write_text('')
+    assert find_bags([tmp_path]) == (str(tmp_path / 'run'),)
+    assert find_bags([tmp_path / 'report' / 'predicted']) == (str(tmp_path / 'report' / 'predicted'),)
 
 
 @pytest.mark.parametrize('rate', ['0', '-1', 'nan', 'fast'])

@@ -31,6 +31,7 @@ from psdyn_ros.model.mechanism.description import Inertial
 from psdyn_ros.model.text_file import read_text
 from psdyn_ros.tools.studies.identification_runs import cut
 from psdyn_ros.tools.studies.loaded_crane import payload_urdf
+from psdyn_ros.validation.diagnosis import diagnosis as diagnosis_module
 from psdyn_ros.validation.diagnosis.cause_messages import REACH, shown, word
 from psdyn_ros.validation.diagnosis.correction_fits import Equations
 from psdyn_ros.validation.diagnosis.corrections import (
@@ -207,6 +208,14 @@ def test_causes_that_look_alike_in_a_recording_are_said_to():
     assert 'this recording does not tell it from' in first.text and 'tilt_cylinder' in first.text
 
 
+def test_causes_that_explain_next_to_nothing_are_not_listed(monkeypatch):
+    block = recorded('payload')
+    several = diagnosed(block)[0]
+    monkeypatch.setattr(diagnosis_module, 'SHOWN_SHARE', several[0].share - 1e-9)
+    assert len(several) > 1 and several[-1].share >= 5e-3
+    assert [cause.share for cause in diagnosed(block)[0]] == [several[0].share]
+
+
 def test_what_the_first_cause_leaves_has_a_cause_too():
     block, healthy = recorded('payload'), recorded()
     offset = recorded('sensor_offset')
@@ -337,6 +346,7 @@ def test_machines_with_other_loops_are_diagnosed_too(name, amplitude):
     effort[:, 0] += 0.05 * np.abs(effort[:, 0]).max()
     (first, *_), _ = diagnosed(*cut(machine, x, effort, 0.02), manipulator=machine, hydraulics='')
     assert (first.kind, first.about) == ('sensor_offset', machine.actuators[0])
+    assert 'effort sensor' in first.next and 'pressure' not in first.next
     assert diagnosed(*cut(machine, x, machine.inverse_dynamics(x, xd, xdd), 0.02), manipulator=machine,
                      hydraulics='')[0] == ()
 

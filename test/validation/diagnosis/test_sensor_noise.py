@@ -28,11 +28,11 @@ def noisy(rng, size=1.0, seconds=10.0, heavier=0.0, recorded_velocity=True):
     return replace(block, x=x, xd=xd, effort=effort)
 
 
-def judged(block, filter=None):
+def judged(block, filter=None, hydraulics=None):
     """(`MetricsAccumulator`, `SensorNoise`) of one block."""
-    predictor = Predictor(crane(), oil(), filter or SavitzkyGolay(PERIOD))
+    predictor = Predictor(crane(), hydraulics, filter or SavitzkyGolay(PERIOD))
     noise = SensorNoise(predictor)
-    metrics = MetricsAccumulator(crane(), predictor.mechanism, capacities(crane(), oil()), noise=noise.rms)
+    metrics = MetricsAccumulator(crane(), predictor.mechanism, capacities(crane(), hydraulics), noise=noise.rms)
     prediction = predictor.predict(block)
     metrics.add(prediction)
     noise.add(block, prediction)
@@ -42,14 +42,14 @@ def judged(block, filter=None):
 @pytest.mark.parametrize('recorded_velocity', [True, False])
 @pytest.mark.parametrize('filter', [SavitzkyGolay(PERIOD), Butterworth(PERIOD)], ids=['polynomial', 'Butterworth'])
 def test_noise_is_all_of_the_error_of_an_exact_model(rng, filter, recorded_velocity):
-    metrics, noise = judged(noisy(rng, seconds=40.0, recorded_velocity=recorded_velocity), filter)
+    metrics, noise = judged(noisy(rng, seconds=40.0, recorded_velocity=recorded_velocity), filter, oil())
     for axis in metrics.measured():
         assert noise.rms(axis) == pytest.approx(metrics.effort(axis).rmse, rel=0.15), crane().actuators[axis]
         assert metrics.share_without_noise(axis) == pytest.approx(np.sqrt(1.0 - MOST_NOISE))
 
 
 def test_exact_sensors_have_none(rng):
-    metrics, noise = judged(noisy(rng, size=0.0))
+    metrics, noise = judged(noisy(rng, size=0.0), hydraulics=oil())
     for axis in metrics.measured():
         assert noise.rms(axis) < 0.05 * metrics.effort(axis).rmse
         assert metrics.share_without_noise(axis) > 0.998
@@ -59,8 +59,8 @@ def test_exact_sensors_have_none(rng):
 def test_an_error_of_the_model_is_none(heavier, seed):
     """What the model does not know is in even and in odd samples alike, beside any noise."""
     rng = np.random.default_rng(seed)
-    metrics, noise = judged(noisy(rng, heavier=heavier))
-    alone, its_noise = judged(noisy(rng))
+    metrics, noise = judged(noisy(rng, heavier=heavier), hydraulics=oil())
+    alone, its_noise = judged(noisy(rng), hydraulics=oil())
     for axis in metrics.measured():
         error = metrics.share_without_noise(axis) * metrics.effort(axis).rmse
         assert noise.rms(axis) == pytest.approx(its_noise.rms(axis), rel=0.4)
@@ -71,7 +71,7 @@ def test_noise_that_neighbours_share_counts_as_an_error(rng):
     """A slow topic on a faster grid: its noise is no longer white, and nothing is taken off for it."""
     block = exact_block(20.0)
     slow = 300.0 * rng.standard_normal(block.effort.shape).repeat(10, axis=0)[:len(block.t)]
-    metrics, noise = judged(replace(block, effort=block.effort + slow))
+    metrics, noise = judged(replace(block, effort=block.effort + slow), hydraulics=oil())
     for axis in metrics.measured():
         assert noise.rms(axis) < 0.3 * metrics.effort(axis).rmse
 
@@ -81,5 +81,23 @@ def test_a_filter_that_needs_every_sample_leaves_noise_unknown(rng):
     few = replace(block, **{name: getattr(block, name)[::20] for name in ('t', 'x', 'xd', 'residual', 'effort',
                                                                          'positions')},
                   core=slice(0, len(block.t[::20])), period=20 * PERIOD)
-    metrics, noise = judged(few, Butterworth(20 * PERIOD))
+    metrics, noise = judged(few, Butterworth(20 * PERIOD), oil())
     assert noise.rms(TELESCOPE) == 0.0 and metrics.share_without_noise(TELESCOPE) == 1.0
+
+
+@pytest.mark.parametrize('heavier', [0.0, 400.0])
+def test_what_stands_is_judged_by_its_mean_where_noise_moves_it_in_the_model(rng, heavier):
+    """Slew and lift on their brakes; the load that the model does not know is still seen at the lift."""
+    block = exact_block(20.0)
+    moves = np.array([False, False, True, True])
+    phase = np.linspace(0.0, 20.0, len(block.t))[:, np.newaxis] * np.array([0.0, 0.0, 1.3, 0.9])
+    x = crane().initial_position + 0.05 * np.sin(phase)
+    xd = np.gradient(x, block.period, axis=0)
+    laden = crane().with_payload('tcp', heavier) if heavier else crane()
+    effort = laden.inverse_dynamics(x, xd, np.gradient(xd, block.period, axis=0))
+    xd[:, ~moves] += 0.02 * rng.standard_normal((len(x), 2))
+    metrics, _ = judged(replace(block, x=x, xd=xd, effort=effort))
+    nrmse, bias = ([metrics.figure[name].value(axis, {}) for axis in (0, 1)] for name in ('nrmse', 'bias'))
+    assert metrics.effort(0).nrmse > 0.05 and nrmse[0] is None
+    assert (bias[1].estimate > 0.03) == bool(heavier)
+    assert [metrics.stands(axis) for axis in range(4)] == list(~moves)

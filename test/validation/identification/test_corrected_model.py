@@ -53,7 +53,7 @@ def unmoved(name):
 
 
 def found(bodies=(), seals=(), payload=False, source='night.mcap'):
-    held = HeldOut(ACTUATORS, 15, *np.ones((7, 4)), 9.0, (), False, 2.0, None)
+    held = HeldOut(ACTUATORS, 15, *np.ones((7, 4)), 9.0, (), (), 2.0, None)
     return Identification('crane', source, payload, tuple(bodies), tuple(seals), (), (), 0.01, held, 'a filter', 60.0,
                           1000, 0)
 
@@ -64,6 +64,11 @@ def payload_on(link, description, payload=PAYLOAD):
 
 def uncommented(text):
     return re.sub(r'<!--.*?-->', '', text, flags=re.S)
+
+
+def test_no_payload_on_a_link_without_mass_changes_nothing():
+    body = payload_on('tcp', psdyn_ros.load(CRANE).machine.description, Inertial(0.0, np.zeros(3), np.zeros((3, 3))))
+    assert corrected_urdf(CRANE, found([body], payload=True)) == CRANE
 
 
 def test_a_payload_is_added_to_its_link_and_nothing_else_changes():

@@ -42,7 +42,7 @@ from psdyn_ros.validation.identification.identified import SPEEDS
 from psdyn_ros.validation.identification.normal_equations import Bell, NormalEquations, Samples
 from psdyn_ros.validation.identification.physical_inertia import is_physical
 from psdyn_ros.validation.identification.regressor import Regressor
-from psdyn_ros.validation.identify import IdentificationError, conclude, identify, identify_bag
+from psdyn_ros.validation.identify import IdentificationError, _significance, conclude, identify, identify_bag
 from psdyn_ros.validation.metrics import PASS
 from psdyn_ros.validation.report.identification_report import figures, write_report
 from psdyn_ros.validation.validate import validate
@@ -339,13 +339,14 @@ def test_a_bag_that_was_cut_off_exits_with_three(recording, bag, tmp_path, capsy
     assert content['exit_code'] == 3 and 'not whole' in content['partial'][0] and content['passed'] is True
 
 
-def lift_bag(path, seconds, changed=(), known=slice(None)):
+def lift_bag(path, seconds, changed=(), known=slice(None), ripple=0.0):
     """A bag of the lift boom alone; `changed` seconds are those of a much heavier machine, efforts of others unknown
-    than the rows that are `known`."""
+    than the rows that are `known`; ripple: share of the efforts that swings, whatever moves."""
     machine = psdyn_ros.load(URDF / 'hiab_xs031_lift.urdf')
     x, xd, xdd = sines(machine, seconds, 0.02, 0.12)
     f = machine.inverse_dynamics(x, xd, xdd) + 500.0 * np.tanh(xd / 5e-3)
     f[np.isin((0.02 * np.arange(len(x))).astype(int), changed)] *= 4.0
+    f += ripple * np.ptp(f) * np.sin(9.0 * 0.02 * np.arange(len(x)))[:, np.newaxis]
     efforts = np.full((len(x), 1), np.nan)
     efforts[known] = f[known]
     return write(path, state_messages(machine, 0.02 * np.arange(len(x)), x, xd, efforts, names=machine.actuators))
@@ -362,6 +363,20 @@ def test_what_is_worse_than_the_belief_where_it_was_held_out_exits_with_one(tmp_
         bag.write_bytes(data)
         assert main(['identify', str(bag), '--urdf', urdf, '--payload', 'lift_boom_link']) == 1
         assert 'FAIL' in capsys.readouterr().out
+
+
+def test_what_fails_with_the_corrected_files_fails_and_exits_with_one(tmp_path, capsys):
+    bag = lift_bag(tmp_path / 'a.mcap', 20.0, ripple=0.2)
+    urdf = str(URDF / 'hiab_xs031_lift.urdf')
+    assert main(['identify', str(bag), '--urdf', urdf, '--payload', 'lift_boom_link']) == 1
+    assert 'FAIL: `psdyn validate` of this recording with these files: FAIL: lift_cylinder: nrmse' in (
+        capsys.readouterr().out.splitlines()[1])
+
+
+def test_each_coordinate_that_is_worse_than_the_belief_is_named():
+    gains = np.column_stack((np.linspace(9.0, 11.0, 8), -np.linspace(0.9, 1.1, 8), np.resize((1.0, -1.0), 8)))
+    overall, each = _significance(gains.sum(axis=1)), _significance(gains)
+    assert overall > 2.0 and each[0] > 2.0 and each[1] < -2.0 and each[2] == 0.0
 
 
 def test_efforts_that_are_known_now_and_then_exit_with_three(tmp_path, capsys):

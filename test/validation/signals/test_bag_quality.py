@@ -13,7 +13,7 @@ from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.metrics.verdict import losses
 from psdyn_ros.validation.signals.blocks import blocks
-from psdyn_ros.validation.signals.clock_drift import LeastLatency
+from psdyn_ros.validation.signals.clock_drift import ClockSteps, LeastLatency
 from psdyn_ros.validation.signals.quality import INVALID, NOTE, Quality, _end
 from psdyn_ros.validation.signals.signal_quality import Alternation, SignalQuality
 from psdyn_ros.validation.signals.topics import find_topics
@@ -176,6 +176,35 @@ def test_a_clock_that_is_set_while_recording_is_said(tmp_path, hydraulics, noisy
     assert any('its clock moved by 100 s' in text for text in texts)
 
 
+@pytest.mark.parametrize('size', [0.05, 0.5, 20.0])
+def test_a_clock_that_is_set_back_is_named_and_both_sides_are_used(tmp_path, hydraulics, noisy, crane, size):
+    noisy.stamps[700:] -= round(size * SECOND)
+    quality = noisy.judge(tmp_path, hydraulics)
+    assert f'set back by {size:.3g} s at 2.8' in quality.findings()[0].text
+    first, second = noisy.blocks
+    assert quality.late[STATES] < 5 and 1190 < len(first.t) + len(second.t) < 1200
+    assert 2.5 * PERIOD < second.t[0] - first.t[-1] < 8 * PERIOD
+    for block in (first, second):
+        telescope = block.positions[:, block.joints.index('telescope')]
+        was = np.interp(block.t, noisy.times, noisy.positions[:, crane.joints.index('telescope')])
+        np.testing.assert_allclose(telescope, was, atol=2e-4)
+
+
+def test_only_a_clock_that_was_set_is_taken_for_one(rng):
+    stamps = BEGIN + np.arange(0, 20 * SECOND, SECOND // 100)
+    jam = np.where((stamps > stamps[500]) & (stamps < stamps[800]), stamps[800] - stamps, 0)
+    late = stamps + jam + (SECOND * rng.exponential(2e-3, len(stamps))).astype(np.int64)
+    swapped, one, other = stamps.reshape(-1, 2)[:, ::-1].ravel(), stamps.copy(), stamps.copy()
+    one[::2] -= SECOND // 2         # two publishers
+    other[900:] -= SECOND // 3
+    for said, steps in ((stamps, []), (swapped, []), (one, []), (other, [(int(late[900]), 1.0 / 3.0)])):
+        clock, order = ClockSteps(), np.argsort(late, kind='stable')
+        # pieces, of which one ends two messages after the step
+        found = np.concatenate([clock.add(late[part], said[part])[0] for part in np.split(order, [300, 902, 1500])])
+        assert [size / SECOND for _, size in clock.set_back] == pytest.approx([size for _, size in steps], abs=2e-3)
+        assert np.abs(found - (stamps if steps else said)[order])[902:].max() < 2e6
+
+
 @pytest.mark.parametrize('pace', [1.5, 3.0])
 def test_simulated_time_of_a_busy_computer_is_whole_however_slow_it_was(tmp_path, hydraulics, noisy, pace):
     noisy.received = BEGIN + ((noisy.stamps - BEGIN) * pace).astype(np.int64)
@@ -239,6 +268,12 @@ def test_clock_of_pressures_that_runs_apart_is_named(tmp_path, hydraulics, noisy
     found = [one for one in noisy.judge(tmp_path, hydraulics).findings() if 'run apart' in one.text]
     assert [one.about for one in found] == [TELEMETRY] * (rate != 0.0)
     assert all(f'by {-1e6 * rate:.0f} us/s' in one.text for one in found)
+
+
+@pytest.mark.parametrize('joint', ['lift_boom', 'tilt_barrel'])
+def test_the_loop_in_which_redundant_joints_disagree_is_named(tmp_path, hydraulics, noisy, crane, joint):
+    noisy.positions[:, crane.joints.index(joint)] += 0.03
+    assert joint.split('_')[0] in noisy.judge(tmp_path, hydraulics).loop
 
 
 def test_one_port_in_bar_is_named(tmp_path, hydraulics, noisy):
