@@ -184,26 +184,22 @@ class Forces:
         own, stands = model.inertia[np.ix_(self.rows, self.rows)], not desired.any() and all(np.abs(speed) < self.rest)
         if self.speed is None:
             self.off = self.lack = own @ self.integral if stands else force - now
-            self.usual, self.mean, self.learnt = 0.0 * now if stands else now, speed, 0.0
-            self.times, self.first, self.three = [speeds.HORIZON_S] if stands else [], [], np.zeros((3, len(now)))
+            self.usual, self.mean, self.learnt = now * (not stands), speed, 0.0
+            self.times, self.three = [speeds.HORIZON_S] if stands else [], np.zeros((3, len(now)))
         else:
             excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
             part, (once, twice) = min(waited / speeds.HORIZON_S, 1.0), self.smooth
             self.three = np.array((*self.three[1:], excess))
             once = once + part * (np.median(self.three, axis=0) - once)
             self.smooth = once, twice + part * (once - twice)
-            if sum(self.times) < speeds.HORIZON_S - 1e-8:
-                self.times, self.first = [*self.times, waited], [*self.first, excess]
-                self.usual, self.off = now, np.average(self.first, axis=0, weights=self.times)
-                self.lack = self.off
-                self.mean = self.mean + waited / sum(self.times) * (speed - self.mean)
-                self.learnt = speed - self.mean
-            else:
-                self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
-                self.lack = self.lack + waited / speeds.LEARNING_S * (self.off - self.lack)
-                self.usual = self.usual + waited / speeds.LEARNING_S * (now - self.usual)
-                self.mean = self.mean + waited / speeds.HORIZON_S * (speed - self.mean)
-                self.learnt = self.learnt + waited / speeds.LEARNING_S * (speed - self.mean - self.learnt)
+            begins, self.times = sum(self.times) < speeds.HORIZON_S - 1e-8, [*self.times, waited]
+            new = waited / (sum(self.times) if begins else speeds.HORIZON_S)
+            learnt = 1.0 if begins else waited / speeds.LEARNING_S
+            self.off = self.off + new * (excess - self.off)
+            self.lack = self.lack + learnt * (self.off - self.lack)
+            self.usual = self.usual + learnt * (now - self.usual)
+            self.mean = self.mean + new * (speed - self.mean)
+            self.learnt = self.learnt + learnt * (speed - self.mean - self.learnt)
         self.speed, self.model = speed, now
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
         wrong = np.abs(np.linalg.solve(own, speeds.INACCURACY * (now - self.usual)))

@@ -135,11 +135,6 @@ class ValveLaw(ControlLaw):
         self._law['frozen'] = np.asarray(mask, dtype=bool)
 
     @property
-    def error_integrals(self):
-        """(actuators,) integrals of the errors [m s, rad s]; they do not grow while a command is clipped."""
-        return self._law['sum'].copy()
-
-    @property
     def swing_period(self):
         """As `ControlLaw.swing_period`."""
         return self._swing_period

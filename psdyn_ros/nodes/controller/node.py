@@ -72,12 +72,12 @@ class Controller:
         self._rejections = Rejections(node.get_logger().warning)
         self._diagnostics = ControllerDiagnostics(node)
         self._now = None                # function that gives ns on the clock of the stamps
-        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._validation = None
+        self._setup = self.core = self._gains = self._inputs = self._outputs = self.loop = self._validation = None
         self._measured = None           # the newest state that no cycle has taken
         self._last_step = 0             # ns of the last step of the core
         self._not_received = ''         # a note that nobody receives the commands, or ''
         self._action = None             # where control_msgs is installed
-        self._services, self._measures = [], ()
+        self._services, self.measures = [], ()
         self._rest_deadline = None      # ns on the clock of ages when a stop is given up; None: there is none
         self._rest_progress = 0, 0      # ns on that clock in a stop, and on the steady one when it was so far
         self._failing = False           # it ends because of an exception: only errors of commands count
@@ -89,21 +89,6 @@ class Controller:
             node.get_logger().info(f'waiting for `ros2 lifecycle set {node.get_fully_qualified_name()} configure`')
         node.add_on_set_parameters_callback(self._validate_parameters)
         node.add_post_set_parameters_callback(self._apply_gains)
-
-    @property
-    def loop(self):
-        """The `ControlLoop`; None while there is nothing to control."""
-        return self._loop
-
-    @property
-    def core(self):
-        """The `ControlCore`; None while the node is unconfigured."""
-        return self._core
-
-    @property
-    def measures(self):
-        """Real-time conditions that were asked for, see `realtime.achieve`."""
-        return self._measures
 
     # transitions of the managed node
 
@@ -118,7 +103,7 @@ class Controller:
             trial = Trial(setup.config)
             deadlines.require_rate(p.rate, trial, 'one control cycle')
             trial.stop()
-            core = self._core = assemble(setup.config, self._lines)
+            core = self.core = assemble(setup.config, self._lines)
             self._gains = Gains(node, core.law)
             self._outputs = ControllerOutputs(node, machine.driven_machine, declaration)
             self._validation = TrajectoryValidation(core, p.rate, self._log)
@@ -134,14 +119,14 @@ class Controller:
                 ('conflicting_commands', PublisherMonitor(node, self._outputs.command_topics, ours=True)),
                 ('conflicting_states', PublisherMonitor(node, self._inputs.state_topics, ours=False)))
             self._restart_loop()
-            self._measures = realtime.achieve(p.realtime, p.priority, p.cpus)
+            self.measures = realtime.achieve(p.realtime, p.priority, p.cpus)
         except PsdynError:
             self._release()
             raise
         parameters.warn_of_unknown(node)
         if p.emergency_stop == 'none':
             node.get_logger().warning("emergency_stop: 'none': the silence of ~/emergency_stop stops nothing")
-        for measure in self._measures:
+        for measure in self.measures:
             node.get_logger().info(f'realtime {p.realtime}: {measure}')
         interfaces = ', '.join(dict.fromkeys(declaration.interfaces))
         node.get_logger().info(f'{machine.name}: {p.law} of {len(machine.actuators)} actuators, commands: '
@@ -150,7 +135,7 @@ class Controller:
     def activate(self):
         """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""
         self._check_publishers()
-        self._core.activate(*both_clocks(self._now))
+        self.core.activate(*both_clocks(self._now))
         self._restart_loop()
 
     def deactivate(self):
@@ -170,11 +155,11 @@ class Controller:
         """Begin to bring the machine to rest and to its safe output; `turn` goes on with it."""
         if self._rest_deadline is None:
             now = time.monotonic_ns()
-            clock = self._core.inputs.at(now)
+            clock = self.core.inputs.at(now)
             self._rest_progress = clock, now
             self._rest_deadline = clock + self._setup.config.declaration.stop_time_ns + STOP_OVERTIME_NS
             self._validation.forget()
-            self._core.deactivate(now)
+            self.core.deactivate(now)
 
     def may_end(self):
         """Stop the machine; whether that is done."""
@@ -188,10 +173,10 @@ class Controller:
         if self._rest_deadline is None:
             return False
         now = time.monotonic_ns()
-        clock = self._core.inputs.at(now)
+        clock = self.core.inputs.at(now)
         if clock != self._rest_progress[0]:
             self._rest_progress = clock, now
-        return self._core.finished or clock > self._rest_deadline or now - self._rest_progress[1] > STOP_OVERTIME_NS
+        return self.core.finished or clock > self._rest_deadline or now - self._rest_progress[1] > STOP_OVERTIME_NS
 
     def end(self, failure):
         """The node is not served any more, because of a failure or since it was asked to end."""
@@ -200,7 +185,7 @@ class Controller:
             return
         if failure is not None:
             self._failing = True
-            self._core.fail(time.monotonic_ns(), f'{type(failure).__name__}: {failure}')
+            self.core.fail(time.monotonic_ns(), f'{type(failure).__name__}: {failure}')
             self.rest()
             self._stop_unserved()
         self._end_stop()
@@ -209,7 +194,7 @@ class Controller:
         """Give the last outputs without the executor, hence without measurements: safe ones after a failure."""
         last = time.monotonic_ns()
         while not self._rests():
-            time.sleep(self._loop.period / SECOND)
+            time.sleep(self.loop.period / SECOND)
             now = time.monotonic_ns()
             self._cycle(now, (now - last) / SECOND)
             last = now
@@ -221,14 +206,14 @@ class Controller:
         with suppress(Exception):       # of a middleware that cannot tell
             self._outputs.wait_for_receivers(DELIVERY_S)
         self._lines.flush_all()
-        if not self._core.finished and any(map(self._node.count_subscribers, self._outputs.command_topics)):
+        if not self.core.finished and any(map(self._node.count_subscribers, self._outputs.command_topics)):
             self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
         self._rest_deadline = None
         self._report()
 
     def _restart_loop(self):
         p = self._p
-        loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
+        loop = self.loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
         loop.chore(self._publish_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
         self._publisher_check = loop.chore(self._check_publishers, GRAPH_CHECK_PERIOD_S)
@@ -244,7 +229,7 @@ class Controller:
         for service in self._services:
             node.destroy_service(service)
         gains, self._services, self._action = self._gains, [], None
-        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._validation = None
+        self._setup = self.core = self._gains = self._inputs = self._outputs = self.loop = self._validation = None
         self._measured = self._rest_deadline = None
         self._not_received = ''
         # last: values that stay are declared again, and judged as of a node that is not configured
@@ -263,10 +248,10 @@ class Controller:
             if self._autostart.over:
                 self._autostart = None
         seconds = executor.WAKE_UP if self._autostart is None else Autostart.PERIOD
-        if self._loop is None:
+        if self.loop is None:
             self._report_if_due()
             return seconds
-        seconds = min(seconds, self._loop.turn())
+        seconds = min(seconds, self.loop.turn())
         if self._rests():
             self._node.rested()
         return seconds
@@ -274,10 +259,10 @@ class Controller:
     def _on_state(self, measured, began):
         self._measured = measured
         if self._p.trigger == 'state':
-            self._loop.request(began)
+            self.loop.request(began)
 
     def _cycle(self, now, dt):
-        inputs, core = self._inputs, self._core
+        inputs, core = self._inputs, self.core
         if self._measured is None and self._time_stands(now):
             return
         self._last_step = now
@@ -294,7 +279,7 @@ class Controller:
         computed = time.monotonic_ns()
         self._outputs.commands(output)
         published = time.monotonic_ns()
-        self._loop.published(max(0, self._now() - output.stamp), published - computed, computed - began)
+        self.loop.published(max(0, self._now() - output.stamp), published - computed, computed - began)
         with suppress(Exception) if self._failing else nullcontext():
             self._outputs.state(output, core)
             if self._action is not None:
@@ -306,21 +291,21 @@ class Controller:
         A step that repeats an answer would count its period twice where /clock is ahead of the state.
         """
         return (self._p.trigger == 'state' and self._setup.config.simulated_time and now - self._last_step < IDLE_NS
-                and self._now() - self._core.inputs.stamp < MAX_SILENCE_PERIODS * self._loop.period)
+                and self._now() - self.core.inputs.stamp < MAX_SILENCE_PERIODS * self.loop.period)
 
     def _check_publishers(self):
         """See who else publishes; 0.1 ms for each topic."""
         now = time.monotonic_ns()
         for row, monitor in self._publisher_monitors:
             conflicts = monitor.conflicts()
-            self._core.report(now, row, Result.FAIL if conflicts else Result.PASS, conflicts)
+            self.core.report(now, row, Result.FAIL if conflicts else Result.PASS, conflicts)
         self._check_subscribers()
 
     def _check_subscribers(self):
         """See whether somebody receives the commands; the log says so when that changes."""
         topics = self._outputs.command_topics
         received = any(map(self._node.count_subscribers, topics))
-        self._core.inputs.state_check.commands_received = received
+        self.core.inputs.state_check.commands_received = received
         note = '' if received else NOT_RECEIVED.text.format(
             text=f'no subscriber on {" or ".join(topics)}; expected drives, or a simulator whose joint_commands are '
                  'remapped to this topic')
@@ -338,19 +323,19 @@ class Controller:
             if self._rest_deadline is not None:
                 raise SafetyError(DEACTIVATING.text)
             if request.data:
-                self._core.enable(now)
+                self.core.enable(now)
             else:
                 self._validation.forget()
-                self._core.disable(now)
+                self.core.disable(now)
         except PsdynError as error:
             return self._answer(response, False, error)
         return self._answer(response, True, 'enabled' if request.data else 'stops and stands by')
 
     def _reset(self, request, response):
         try:
-            if self._core is None:      # an executor still delivers what it has noticed before a clean-up
+            if self.core is None:      # an executor still delivers what it has noticed before a clean-up
                 raise SafetyError(NOT_CONFIGURED.text.format(state=self._node.lifecycle))
-            self._core.reset(time.monotonic_ns())
+            self.core.reset(time.monotonic_ns())
         except PsdynError as error:
             return self._answer(response, False, error)
         return self._answer(response, True, 'reset')
@@ -377,16 +362,16 @@ class Controller:
                 break
         else:
             reason = self._gains.against({one.name: one.value for one in given}) if self._gains else ''
-        if reason and self._core is not None:
+        if reason and self.core is not None:
             row = 'clock_parameter' if parameter.name == 'use_sim_time' else 'parameter_rejected'
-            self._core.report(time.monotonic_ns(), row, Result.FAIL, brief(reason))
+            self.core.report(time.monotonic_ns(), row, Result.FAIL, brief(reason))
         return SetParametersResult(successful=not reason, reason=brief(reason))
 
     def _rejection_reason(self, parameter):
         """Reason to reject the value of a parameter, or ''."""
         tables = PARAMETERS + (self._gains.table if self._gains else ())
         declared = {one.name: one for one in tables}.get(parameter.name)
-        if self._node.lifecycle != UNCONFIGURED and self._core is not None and not (declared and declared.live):
+        if self._node.lifecycle != UNCONFIGURED and self.core is not None and not (declared and declared.live):
             return f'{parameter.name}: may change only while the node is unconfigured; it is {self._node.lifecycle}'
         try:
             if declared is not None:
@@ -410,15 +395,15 @@ class Controller:
             self._validation.advance(time.monotonic_ns())
 
     def _collect_garbage(self):
-        if self._core.states.state is State.STANDBY:
+        if self.core.states.state is State.STANDBY:
             realtime.collect_young()
 
     def _publish_statistics(self):
-        self._outputs.statistics(self._loop.records.statistics())
+        self._outputs.statistics(self.loop.records.statistics())
 
     def _report(self):
         self._reported = time.monotonic_ns()
-        core, records = self._core, self._loop.records if self._loop is not None else None
+        core, records = self.core, self.loop.records if self.loop is not None else None
         rejected = self._rejections
         values = {'lifecycle': self._node.lifecycle, **rejected.values(),
                   **{f'last rejected {topic}': brief(reason) for topic, reason in rejected.reasons.items()},
