@@ -193,19 +193,17 @@ class Forces:
             once = once + part * (np.median(self.three, axis=0) - once)
             self.smooth = once, twice + part * (once - twice)
             begins, self.times = sum(self.times) < speeds.HORIZON_S - 1e-8, [*self.times, waited]
-            new = waited / (sum(self.times) if begins else speeds.HORIZON_S)
-            learnt = 1.0 if begins else waited / speeds.LEARNING_S
+            new, learnt = (waited / sum(self.times), 1.0) if begins else (waited / speeds.HORIZON_S, waited / 0.5)
             self.off = self.off + new * (excess - self.off)
-            self.lack = self.lack + learnt * (self.off - self.lack)
-            self.usual = self.usual + learnt * (now - self.usual)
+            self.lack, self.usual = self.lack + learnt * (self.off - self.lack), self.usual + learnt * (now - self.usual)
             self.mean = self.mean + new * (speed - self.mean)
             self.learnt = self.learnt + learnt * (speed - self.mean - self.learnt)
         self.speed, self.model = speed, now
-        change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
-        wrong = np.abs(np.linalg.solve(own, speeds.INACCURACY * (now - self.usual)))
+        change, wrong = np.linalg.solve(own, 0.1 * np.array((self.off - self.lack, now - self.usual)).T).T
+        known = np.abs(np.linalg.inv(own)) @ self.friction + unknown[self.rows] + np.abs(wrong)
         allowed = (np.clip(5.0 * np.sqrt(self.noise), self.residual, 2.0 * self.residual)
                    + speeds.INACCURACY * np.abs(speed - self.mean - self.learnt)[self.rows]
-                   + speeds.HORIZON_S * (np.abs(np.linalg.inv(own)) @ self.friction + unknown[self.rows] + wrong))
+                   + speeds.HORIZON_S * known)
         self.noise = self.noise + 0.005 * (np.minimum(np.abs(change), self.residual)**2 - self.noise)
         self.found, share = (change, allowed), np.abs(change) / allowed
         return int(share.argmax()) if share.max() > 1.0 else speeds.EXPLAINED

@@ -60,7 +60,6 @@ class SimulationError:
         # of each horizon: squares of position and velocity, largest, squares of the way
         self._sums, self._starts = np.zeros((1 + len(horizons), 4, n)), np.zeros(1 + len(horizons), dtype=int)
         self._period = None
-        self.failed = 0         # simulations that left what the machine can reach
 
     def add(self, prediction):
         """Take a `Prediction`."""
@@ -87,8 +86,7 @@ class SimulationError:
         for k in range(last - row):
             # efforts are held for a period: half way between its ends
             if self._forces.step(x, xd, 0.5 * (effort[k] + effort[k + 1])) != 0:
-                self.failed += 1
-                return
+                return      # it left what the machine can reach
             if k + 1 in steps:
                 there = row + k + 1
                 away, faster = x - prediction.x[there], xd - prediction.xd[there]
