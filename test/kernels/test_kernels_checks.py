@@ -193,11 +193,11 @@ class Forces:
             once = once + part * (np.median(self.three, axis=0) - once)
             self.smooth = once, twice + part * (once - twice)
             begins, self.times = sum(self.times) < speeds.HORIZON_S - 1e-8, [*self.times, waited]
-            new, learnt = (waited / sum(self.times), 1.0) if begins else (waited / speeds.HORIZON_S, waited / 0.5)
-            self.off = self.off + new * (excess - self.off)
-            self.lack, self.usual = self.lack + learnt * (self.off - self.lack), self.usual + learnt * (now - self.usual)
-            self.mean = self.mean + new * (speed - self.mean)
-            self.learnt = self.learnt + learnt * (speed - self.mean - self.learnt)
+            new, learnt = (waited / sum(self.times), 1.0) if begins else (10.0 * waited, 2.0 * waited)
+            self.off, self.mean = self.off + new * (excess - self.off), self.mean + new * (speed - self.mean)
+            self.lack = self.lack + learnt * (self.off - self.lack)
+            self.usual = self.usual + learnt * (now - self.usual)
+            self.learnt += learnt * (speed - self.mean - self.learnt)
         self.speed, self.model = speed, now
         change, wrong = np.linalg.solve(own, 0.1 * np.array((self.off - self.lack, now - self.usual)).T).T
         known = np.abs(np.linalg.inv(own)) @ self.friction + unknown[self.rows] + np.abs(wrong)
