@@ -201,6 +201,11 @@ class ControlCore:
                 self._end_reference()
 
     @property
+    def streaming(self) -> bool:
+        """Whether streamed points are followed."""
+        return self._check_inputs.streaming
+
+    @property
     def interrupted(self) -> bool:
         """Whether the machine holds its position though its reference had not come to its end."""
         return self._state is HOLD and not self._reference_ended

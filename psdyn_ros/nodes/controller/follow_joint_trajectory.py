@@ -46,7 +46,7 @@ class TrajectoryAction:
         self._server.destroy()
 
     def preempt(self):
-        """Another motion has taken the place of the goal that is followed."""
+        """Another trajectory, or streamed points, have taken the place of the goal that is followed."""
         if self._followed is not None:
             self._followed.goal.preempt()
             self._finish(self._followed)
@@ -67,6 +67,8 @@ class TrajectoryAction:
         core, running = self._core, self._followed
         if output.state in (State.STANDBY, State.STOPPING, State.SAFE):
             self.abort(self._reasons())
+        elif running is not None and core.streaming:
+            self.preempt()
         elif running is not None:
             if core.interrupted and running.goal.status is Status.EXECUTING:
                 running.goal.abort(self._reasons())

@@ -69,7 +69,7 @@ class Core:
         self.inputs = SimpleNamespace(time=0.0, seconds=lambda stamp: stamp * 1e-9,
                                       state_check=SimpleNamespace(x=np.zeros(2), xd=np.zeros(2)))
         self.law = SimpleNamespace(reference=SimpleNamespace(end=2.0, at_rest=lambda t: t >= 2.0))
-        self.cancelled, self.interrupted, self.wrong = 0, False, None
+        self.cancelled, self.interrupted, self.streaming, self.wrong = 0, False, False, None
 
     def cancel(self, now):
         self.cancelled += 1
@@ -156,6 +156,14 @@ def test_a_tolerance_of_the_goal_ends_it_and_stops_the_machine(served):
     cycle(served, 1.0, x=(0.1, 0.0))
     assert handle.ended == 'abort' and handle.result.error_code == Result.PATH_TOLERANCE_VIOLATED
     assert served.core.cancelled == 1
+
+
+def test_streamed_points_take_the_place_of_a_goal(served):
+    handle = begun(served)
+    cycle(served, 0.5)
+    served.core.streaming = True
+    cycle(served, 0.6)
+    assert handle.ended == 'abort' and 'another motion has taken its place' in handle.result.error_string
 
 
 def test_a_cancellation_stops_the_machine_and_ends_when_it_rests(served):
