@@ -110,9 +110,9 @@ def crane():
     return load(URDF / 'hiab_xs031.urdf')
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def hydraulics(crane):
-    """Those of the crane, which no test changes."""
+    """Those of the crane."""
     from psdyn_ros.model.locate import find_config
     from psdyn_ros.model.parameters.hydraulics import read_hydraulics
     return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)

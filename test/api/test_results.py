@@ -173,7 +173,7 @@ def test_a_machine_and_validations_print_in_one_line():
     verdict = SimpleNamespace(text='PASS')
     found = SimpleNamespace(bag='run_1', duration=12.0, verdict=verdict)
     assert Validation.__repr__(found) == 'Validation of run_1, 12.0 s: PASS'
-    identified = SimpleNamespace(machine='crane', source='run_1', seconds=12.0, held_out=verdict)
+    identified = SimpleNamespace(machine='crane', source='run_1', seconds=12.0, verdict='PASS')
     assert Identification.__repr__(identified) == 'Identification of crane from run_1, 12.0 s: PASS'
     both = SimpleNamespace(first=found, second=found, text='SAME')
     assert Comparison.__repr__(both) == 'Comparison of run_1 and run_1: SAME'

@@ -1,5 +1,8 @@
 """`psdyn simulate`: commands from a file, a plant, a bag."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -145,10 +148,11 @@ def test_a_plant_that_cannot_go_on_ends_the_run_with_one_and_can_be_replayed(tmp
 
 
 def test_a_machine_that_falls_to_where_its_loops_do_not_close_ends_the_run_with_one(tmp_path, capsys):
-    commands, bag = tmp_path / 'commands.csv', tmp_path / 'bag'
-    commands.write_text('time,slider_1,slider_2,leg_3,leg_4\n0,0.1,0.11,0.12,0.13\n'
-                        '0.05,0.09921,0.10931,0.11938,0.12945\n')
-    assert cli.main(['simulate', 'pkm_2pur2rpu', '--input', str(commands), '--output', str(bag)]) == 1
+    commands, bag, urdf = tmp_path / 'commands.csv', tmp_path / 'bag', tmp_path / 'free.urdf'
+    text = Path(find_machine('pkm_2pur2rpu')).read_text()
+    urdf.write_text(re.sub('lower="[^"]*" upper="[^"]*"', 'lower="-9" upper="9"', text))    # nothing stops it before
+    commands.write_text('time,slider_1,slider_2,leg_3,leg_4\n0,0.1,0.11,0.12,0.13\n3,0.1,0.11,0.12,0.13\n')
+    assert cli.main(['simulate', str(urdf), '--input', str(commands), '--output', str(bag)]) == 1
     assert 'FAULT: ' in capsys.readouterr().out
     assert {'report.html', 'snapshot.npz', 'metadata.yaml'} <= {path.name for path in bag.iterdir()}
 

@@ -418,7 +418,7 @@ class Controller:
     def _notes(self):
         """(level, text) of what is wrong without being a reason for the sub-state."""
         notes = [('warn', self._not_received)] if self._not_received else []
-        if self._inputs is not None and self._inputs.base_stale:
+        if self._inputs is not None and self._inputs.base.stale:
             notes.append(('warn', 'the motion of the base stopped coming: it is taken to be at rest'))
         return notes
 

@@ -68,7 +68,7 @@ class ControllerInputs:
         node.create_subscription(InertiaStamped, '~/payload', self._payload, LATEST)
         node.create_subscription(Imu, '~/imu', self._imu, LATEST)
         node.create_subscription(String, TOPIC, self._description, LATCHED)
-        self._base = BaseInputs(node, machine, now=now, age_clock=time.monotonic_ns, timeout=setup.base_timeout,
+        self.base = BaseInputs(node, machine, now=now, age_clock=time.monotonic_ns, timeout=setup.base_timeout,
                                 reject=self._reject_load, check=core.set_base)
         self._subscriptions = [one for one in node.subscriptions if one not in before]
         self.state_topics = (states.topic_name,)
@@ -82,13 +82,8 @@ class ControllerInputs:
 
     def move_base(self, seconds):
         """Pass the motion of the base to the law, so many seconds after the last time."""
-        if self._base.turned:
-            self._core.set_base(self._base.motion(seconds))
-
-    @property
-    def base_stale(self):
-        """Whether a motion of the base stopped coming."""
-        return self._base.stale
+        if self.base.turned:
+            self._core.set_base(self.base.motion(seconds))
 
     def reject(self, topic, error, row):
         """Count a message that cannot be used, and report it to the core: as a flood where it is too large."""

@@ -70,7 +70,7 @@ def test_what_is_nan_is_not_measured_and_foreign_names_are_passed_over(crane, rn
     found = loops.complete([*crane.joints, 'grapple'], [*position, 1.0], [*qd, 1.0])
     assert found.x == pytest.approx(x, abs=1e-9) and found.velocity == pytest.approx(qd, abs=1e-9)
     position[crane.joints.index('tilt_boom')] = NAN
-    with pytest.raises(psdyn_ros.MeasurementError, match="do not fix 'tilt_cylinder' .*of loop 'tilt_eye'; measure it"):
+    with pytest.raises(psdyn_ros.MeasurementError, match="do not fix 'tilt_cylinder' .*of loop 'tilt_eye'; name it"):
         loops.complete(crane.joints, position, qd)
 
 
