@@ -273,18 +273,17 @@ def test_a_fast_move_with_a_saturated_valve_ends_in_its_goal(on_valves, short, s
     np.testing.assert_allclose(plant.x, goal, atol=5e-4)
 
 
-@pytest.mark.parametrize('law, flow', [('valve_computed_torque', 0.6e-3), ('valve_pid', 0.8e-3)])
-def test_a_move_that_needs_more_than_an_open_valve_gives_ends_in_its_goal(law, flow):
-    """Of the lift: twice as fast, and 1.5 times, as its valve lets it go."""
-    text = Path(HYDRAULICS).read_text().replace('1.6666666666666667e-3', str(flow))
+@pytest.mark.parametrize('law', ['valve_computed_torque', 'valve_pid'])
+def test_a_valve_that_is_open_entirely_is_not_opened_too_little_F39(law):
+    """The lift cannot follow by far, which is for the check of its error to say."""
+    text = Path(HYDRAULICS).read_text().replace('1.6666666666666667e-3', '0.55e-3')
     config = ControllerConfig.from_files(URDF, text, safety=SAFETY, law=law)
     loop = ClosedLoop(assemble(config), HydraulicPlant(config.machine, config.hydraulics, period=config.period)).start()
-    goal = loop.plant.x + (0.0, 0.25, 0.0, 0.0)
-    loop.send(move(config, loop.plant.x, goal - loop.plant.x, 2.0))
-    record = loop.run(9.0).recording()
-    assert not (record.state >= State.STOPPING).any(), record.reasons
-    assert (record.command[:, 1] > 0.999).sum() > 100
-    np.testing.assert_allclose(loop.plant.x, goal, atol=1e-3)
+    loop.send(move(config, loop.plant.x, (0.0, 0.25, 0.0, 0.0), 1.6))
+    while loop.core.states.state < State.STOPPING:
+        loop.cycle()
+    assert set(loop.core.states.reasons) - {'saturated'} == {'tracking'}
+    assert loop.output.command[1] > 0.9
 
 
 def link(number, length, mass, begins):

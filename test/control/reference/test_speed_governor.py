@@ -42,6 +42,11 @@ def test_commands_clipped_now_and_then_do_not_slow_down():
     assert after(5.0, clipped=True)[0] == LEAST
 
 
+def test_an_error_counts_sooner_where_commands_are_clipped():
+    assert after(0.1, error=lambda t: 0.4)[0] == 1.0
+    assert after(0.1, error=lambda t: 0.4, clipped=True)[0] < 2.0 / 3.0 < 0.9 < after(0.1, clipped=True)[0]
+
+
 def test_a_sagging_supply_slows_down():
     assert after(0.1, supply=0.7)[0] == pytest.approx(0.4, abs=0.01)
     assert after(0.1, supply=0.0)[0] == LEAST
@@ -59,12 +64,13 @@ def test_the_speed_governor_is_that_of_plain_numbers(rng):
     memory, speed_left, error, growth, clipped = np.array(speed_governor.AT_REST), 1.0, None, 0.0, 0.0
     g = speed_governor
     for k in range(500):
-        new_error, now, supply = rng.uniform(0.0, 1.2), k % 7 < 5, rng.uniform(0.5, 1.0) if k % 2 else np.nan
+        new_error, now, supply = 0.4 + 0.4 * np.sin(0.02 * k), k % 100 < 50, rng.uniform(0.8, 1.0) if k % 2 else np.nan
         share = 1.0 - np.exp(-DT / g.MEMORY)
         growth += 0.0 if error is None else share * ((new_error - error) / DT - growth)
         clipped += share * (now - clipped)
         error = new_error
-        allowed = np.interp(error + g.LEAD * max(growth, 0.0), (g.ERROR_FROM, g.ERROR_TO), (1.0, 0.0))
+        begin = g.CLIPPED_FROM if clipped > g.OFTEN else g.ERROR_FROM
+        allowed = np.interp(error + g.LEAD * max(growth, 0.0), (begin, g.ERROR_TO), (1.0, 0.0))
         if np.isfinite(supply):
             allowed = min(allowed, np.interp(supply, (g.SUPPLY_TO, g.SUPPLY_FROM), (0.0, 1.0)))
         if clipped > g.OFTEN:
