@@ -378,6 +378,16 @@ def test_a_trajectory_to_where_the_supply_cannot_lift_the_machine_is_refused(on_
     loop.send(move(on_valves, machine.initial_position, way, 3.0))
 
 
+def test_a_regenerative_valve_lifts_with_the_difference_of_the_areas():
+    text = Path(HYDRAULICS).read_text().replace('slew_limit: 100.0 ', 'regenerative: true\n      slew_limit: 100.0 ', 1)
+    config = ControllerConfig.from_files(URDF, text, safety=SAFETY)
+    lift, x = config.hydraulics.cylinders['lift_cylinder'], config.machine.initial_position
+    assert lift.valve.regenerative
+    name, share = assemble(config).law.reference.limits.carrying(x)
+    most = config.hydraulics.supply.pressure * (lift.area_a - lift.area_b)
+    assert name == 'lift_cylinder' and share == pytest.approx(config.machine.gravity_forces(x)[1] / most)
+
+
 class ClockOff(ClosedLoop):
     """A loop whose clock of stamps is set by `off` ns."""
 

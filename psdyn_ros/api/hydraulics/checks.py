@@ -106,8 +106,7 @@ def _reach_by_closing(manipulator, name, cylinder, cluster_joints):
 
 
 def _check_effort(supply, cylinder, limit):
-    against = supply.pressure if cylinder.valve.regenerative else supply.return_pressure
-    push = supply.pressure * cylinder.area_a - against * cylinder.area_b
+    push, _ = supply.largest_forces(cylinder)
     if not math.isfinite(limit) or limit <= MAX_EFFORT_RATIO * push:
         return []
     unit = cylinder.effort_unit

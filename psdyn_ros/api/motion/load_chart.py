@@ -220,10 +220,7 @@ def _effort_limits(m: Manipulator, hydraulics: Hydraulics | None, pressure: floa
         for row, name in enumerate(m.actuators):
             cylinder = hydraulics.cylinders.get(name)
             if cylinder is not None:
-                # a regenerative valve has the pressure of chamber A on the other side, too
-                against = pressure if cylinder.valve.regenerative else supply.return_pressure
-                push = pressure * cylinder.area_a - against * cylinder.area_b
-                pull = pressure * cylinder.area_b - supply.return_pressure * cylinder.area_a
+                push, pull = supply.largest_forces(cylinder, pressure)
                 upper[row], lower[row] = min(upper[row], push), max(lower[row], -pull)
     if not (np.isfinite(upper).any() or np.isfinite(lower).any()):
         raise ActuationError(f"no actuator of '{m.name}' has an effort limit ({', '.join(m.actuators)})")

@@ -79,11 +79,9 @@ class ReferenceLimits:
 def _largest_efforts(law, limit):
     """(2, actuators) [N, N m] outward and inward: of the supply through open valves, else by the limits of commands."""
     most = np.array((limit, limit)) * law.area
-    for row, interface in enumerate(law.interfaces):
+    for row, (name, interface) in enumerate(zip(law.manipulator.actuators, law.interfaces)):
         if interface in (VALVE, VELOCITY):
-            c, supply = law.cylinders[law.axes[row]['cylinder']], law.supply[0]
-            most[:, row] = np.array(((c['area_a'], -c['area_b']), (c['area_b'], -c['area_a']))) @ (
-                supply['pressure'], supply['return_pressure'])
+            most[:, row] = law.hydraulics.supply.largest_forces(law.hydraulics.cylinders[name])
     return most
 
 

@@ -32,6 +32,14 @@ class Supply:
     load_sensing: LoadSensing | None = block(LoadSensing, 'a pump that follows the load; absent: constant pressure',
                                              None)
 
+    def largest_forces(self, cylinder, pressure=None):
+        """(outward, inward) [N, N m] of a `Cylinder` through its open valve; pressure: in place of that of the pump."""
+        pressure = self.pressure if pressure is None else pressure
+        # a regenerative valve has the pressure of chamber A on the other side, too
+        against = pressure if cylinder.valve.regenerative else self.return_pressure
+        return (pressure * cylinder.area_a - against * cylinder.area_b,
+                pressure * cylinder.area_b - self.return_pressure * cylinder.area_a)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Oil:

@@ -80,8 +80,8 @@ class Cutter:
     streams  has their `period` [ns], and a `sample` of instants as `MachineTracks`
     rows     of the core of a block
     overlap  rows by which blocks overlap on either side
-    quality  `Quality` that sees what goes by, or None; velocities that it contradicts are left out, and it is told
-             which loops disagree
+    quality  `Quality` that sees what goes by, or None; velocities that it contradicts are left out, and it takes note
+             of loops that disagree
 
     `count` blocks were cut so far.
     """

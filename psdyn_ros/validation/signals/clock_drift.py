@@ -9,7 +9,7 @@ FEWEST_BINS = 10
 WIDTH = 1.0                 # s of a bin, at first
 LOOK, FEWEST = 50, 5        # messages on either side of a step, at most and at least, that tell it from a stray stamp
 CERTAIN = 0.5               # of a step, by which nearly all messages on either side of it must be apart
-FORWARD = SECOND            # ns from which on a step forward is told from a gap
+FORWARD = SECOND            # ns from which on a step forward is no gap
 DAY = 86_400 * SECOND       # from which on stamps are absurd
 
 
