@@ -364,7 +364,7 @@ class ControlCore:
                 selector.ramp(clock, self._braked if before is STOPPING else clock)
             elif before is not STOPPING:
                 self._braked = clock
-                selector.brake(self.states.reasons)
+                selector.brake(fault=bool(self.states.demanding(STOPPING)))
                 selector.end_deviation()
         elif state is HOLD and before in (RUN, DEGRADED) and not self._reference_ended:
             self._discard_references()

@@ -63,6 +63,7 @@ class OutputSelector:
         self._still, self._neutral = np.zeros(manipulator.dof), np.zeros(len(manipulator.actuators))
         self._enter(AT_SAFE)
         self._recent = deque(maxlen=max(round(RECENT / config.period), 1))      # outputs of the law
+        self._late = deque(maxlen=1 + round(law.delay / config.period))         # outputs until they act
 
     def _enter(self, mode):
         self.mode, self._check_inputs.under_law = mode, mode is UNDER_LAW
@@ -161,7 +162,8 @@ class OutputSelector:
         under_law = self.mode is UNDER_LAW
         command = self._of_law(clock) if under_law else self._open_loop.at(clock)
         output = self.gate.filter_command(command, clock, self._check_inputs.clock, dt)
-        self._check_inputs.command, self._check_inputs.clamped = output, self.gate.clamped
+        self._give(output)
+        self._check_inputs.clamped = self.gate.clamped
         if under_law:
             self._recent.append((output, self._motion.rates(self._check_inputs.x, self.rate).copy()))
         return output
@@ -206,8 +208,13 @@ class OutputSelector:
             output = self.gate.safe(self._holding, np.where(self._valves, self._closing.at(clock), 0.0))
         else:
             output = self.gate.safe(self._holding)
-        self._check_inputs.command = output
+        self._give(output)
         return output
+
+    def _give(self, output):
+        """Take note of an output, and of the one that the actuators obey now."""
+        self._late.append(output)
+        self._check_inputs.command = self._late[0]
 
     def _of_law(self, clock):
         """The command (actuators,) of the law for the last accepted state."""

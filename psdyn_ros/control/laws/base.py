@@ -88,6 +88,7 @@ class ControlLaw:
     """
 
     kernel = None
+    delay = 0.0                 # s from a command to the actuator that obeys it
     Gains = NoGains             # dataclass of arrays, whose fields are made by `gains.gain`
     gains = NoGains()           # those in use
     needs = ()                  # among 'hydraulics', 'period'

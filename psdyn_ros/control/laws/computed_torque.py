@@ -30,7 +30,7 @@ from ...kernels.runtime.buffer import pack, views
 from ...model.errors import ModelError
 from .base import EFFORT, PRESSURE, ControlLaw, GainRamp, check_actuation
 from .gains import COORDINATES, error_limits, gain, rejection
-from .valve_gains import EFFORT_BANDWIDTH, INTEGRAL_SHARE
+from .valve_gains import INTEGRAL_SHARE, default_effort_bandwidth
 
 __all__ = ['ComputedTorque', 'ForceLaw', 'PdGravity', 'check_actuation']
 
@@ -65,6 +65,7 @@ class ForceLaw(ControlLaw):
                  **options):
         super().__init__(manipulator, hydraulics, period, **options)
         self._last = None           # time of the last update
+        self.delay = delay
         self._lead = delay + 0.5 * (period or 0.0) + (PRESSURE_LAG if PRESSURE in self.interfaces else 0.0)
         self._lag = self._lead + 0.5 * (period or 0.0)      # s, of the feedback: a command is held for a period
         self._make_buffer()
@@ -75,15 +76,19 @@ class ForceLaw(ControlLaw):
         self.set_gains(ForceGains(stiffness, damping, np.zeros(self.manipulator.dof) if integral is None else integral))
 
     @classmethod
-    def make(cls, manipulator, hydraulics, period, *, bandwidth=EFFORT_BANDWIDTH, stiffness=None, damping=None,
+    def make(cls, manipulator, hydraulics, period, *, bandwidth=None, delay=0.0, stiffness=None, damping=None,
              integral=None, **options):
-        """Return the law with the gains of a bandwidth w [rad/s], w^2, 2 w and a share of w^3, or those given."""
-        full, w = np.ones(manipulator.driven_machine.dof), bandwidth
+        """Return the law with the gains of a bandwidth w [rad/s], w^2, 2 w and a share of w^3, or those given.
+
+        None: as far as a delay of commands and the period let it.
+        """
+        full, w = np.ones(manipulator.driven_machine.dof), bandwidth or default_effort_bandwidth(delay + (period or 0.0))
         stiffness = w**2 * full if stiffness is None else stiffness
         damping = 2.0 * w * full if damping is None else damping
         if integral is None and period:
             integral = cls.integral_share * w**3 * full
-        return cls(manipulator, stiffness, damping, integral, hydraulics=hydraulics, period=period, **options)
+        return cls(manipulator, stiffness, damping, integral, hydraulics=hydraulics, period=period, delay=delay,
+                   **options)
 
     def _make_buffer(self):
         count, n = len(self.manipulator.actuators), self.manipulator.dof

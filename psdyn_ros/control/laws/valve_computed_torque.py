@@ -33,10 +33,10 @@ class ValveControl(ValveLaw):
         self._options[BIAS_SAMPLES] = round(BIAS_TIME / period)
         self.needs_pressures = VALVE in self.interfaces
 
-    def _default_gains(self, period, bandwidth, effort_bandwidth):
+    def _default_gains(self, bandwidth, effort_bandwidth):
         modes = self._modes()
         if bandwidth is None:
-            bandwidth = default_bandwidth(modes, self.lag + period)
+            bandwidth = default_bandwidth(modes, self._loop_lag)
         gains = torque_gains(self._inertia, self._law['interface'], modes, bandwidth, effort_bandwidth)
         if self.load.passive is None or self.load.passive.source != RESTING:
             return gains

@@ -19,7 +19,8 @@ LOWEST = 1.0            # rad/s
 PID_SHARE = 0.09        # of an axis's own mode: twice the gains that follow still work on the crane
 DERIVATIVE = 0.2        # of PID, where the rate comes at once
 FLOW_SHARE = 0.2        # of an axis's own mode
-EFFORT_BANDWIDTH = 15.0         # rad/s of axes at force level
+EFFORT_BANDWIDTH = 15.0         # rad/s of axes at force level at most
+EFFORT_LAG_SHARE = 0.3          # the same times period and delay
 INTEGRAL_SHARE = 0.25           # of w^3, integral gain at force level; with 2 it would be at its limit of stability
 PRESSURE_FILTER = 1000.0        # rad/s
 ERROR_FILTER = 150.0            # rad/s
@@ -106,6 +107,11 @@ def own_modes(inertia, modes):
     inertia (actuators,): of `driven_inertia`.
     """
     return np.sqrt(modes.stiffness / inertia)
+
+
+def default_effort_bandwidth(lag):
+    """Return w [rad/s] of axes at force level; lag [s] of the loop: samples, delays."""
+    return min(EFFORT_BANDWIDTH, EFFORT_LAG_SHARE / lag) if lag > 0.0 else EFFORT_BANDWIDTH
 
 
 def torque_gains(inertia, interfaces, modes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):

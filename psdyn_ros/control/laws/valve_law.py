@@ -15,7 +15,7 @@ from ..monitors.actuator_motion import ActuatorMotion
 from .base import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw, GainRamp
 from .computed_torque import PRESSURE_LAG
 from .pump_flow import PumpFlow
-from .valve_gains import EFFORT_BANDWIDTH, driven_inertia, modes_at_start, stable_limits
+from .valve_gains import default_effort_bandwidth, driven_inertia, modes_at_start, stable_limits
 
 BEFORE, MEASURED = 1, 3         # rows of the motions, from there on, for which the model is computed
 LONGEST_STEP = 2.0              # periods between two updates that count
@@ -29,7 +29,7 @@ class ValveLaw(ControlLaw):
     """The records, the errors, and the model on the reference; further arguments as `ControlLaw`.
 
     delay         s from a command to the valve that obeys it
-    bandwidth     rad/s from which gains follow (`valve_gains`); None or 0: as far as the machine lets it go
+    bandwidth     rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
     effort_bandwidth  rad/s of axes at force level
 
     Interfaces may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move one
@@ -43,7 +43,7 @@ class ValveLaw(ControlLaw):
                   'error_space': 'space'}
 
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
-                 effort_bandwidth=EFFORT_BANDWIDTH, **options):
+                 effort_bandwidth=None, **options):
         super().__init__(manipulator, hydraulics, period, **options)
         if self.load.passive is not None:
             m = self.manipulator
@@ -52,7 +52,9 @@ class ValveLaw(ControlLaw):
         on_valve = np.isin(self.interfaces, (VALVE, VELOCITY))
         spools = self.cylinders[[row for row, valve in zip(self.axes['cylinder'], on_valve) if valve]]
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
+        self.delay = delay
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
+        self._loop_lag = self.lag + period + delay
         self._make_buffer()
         self._force_lag = self._law['lag'] + self._act + 0.5 * period   # s, of the feedback at force level
         self.effort_gains, self.flow_gains = np.zeros((2, self.manipulator.dof)), np.zeros((2, len(self.interfaces)))
@@ -64,10 +66,10 @@ class ValveLaw(ControlLaw):
         self._mass = self.load.inertia(self.load.mechanism.initial_position)
         self._inertia = driven_inertia(self.load.mechanism, self._mass)
         modes = self._modes()
-        self._stable = stable_limits(self._inertia, modes, self.lag + period)
+        self._stable = stable_limits(self._inertia, modes, self._loop_lag)
         standing = modes.frequencies[modes.frequencies > 0.0]
         self._swing_period = 1.0 / float(standing.min()) if on_valve.any() and standing.size else 0.0
-        self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
+        self.set_gains(self._default_gains(bandwidth, effort_bandwidth or default_effort_bandwidth(period + delay)))
 
     def _make_buffer(self):
         count, n = len(self.interfaces), self.manipulator.dof

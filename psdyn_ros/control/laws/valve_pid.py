@@ -27,8 +27,8 @@ class ValvePid(ValveLaw):
         self._options[PID] = 1
         self._law['speed_out'], self._law['speed_in'] = self._open_speeds()
 
-    def _default_gains(self, period, bandwidth, effort_bandwidth):
-        axes = self._inertia, self._modes(), self.lag + period
+    def _default_gains(self, bandwidth, effort_bandwidth):
+        axes = self._inertia, self._modes(), self._loop_lag
         bandwidth = pid_bandwidth(*axes) if bandwidth is None else bandwidth
         return pid_gains(self._law['interface'], bandwidth, pid_derivative(*axes), effort_bandwidth)
 

@@ -245,10 +245,10 @@ class StateChecks(Check):
             self.findings.append(Finding(FROZEN, text if self.commands_received else
                                          NOT_RECEIVED.text.format(text=text)))
         if bits & kernels.QUIET:
-            noisy = self._channels['rested'] >= kernels.RESTED
-            i = int(np.argmax(noisy * self._channels['repeated']))
-            self.findings.append(Finding(FROZEN, f'{self._names[i]} says {self._channels["x"][i]:.6g} in '
-                                         f'{self._channels["repeated"][i]} states, without its noise'))
+            c = self._channels
+            i = int(np.argmax(c['silent']))
+            self.findings.append(Finding(FROZEN, f'{self._names[i]} says {c["x"][i]:.6g} in {c["silent"][i]} states, '
+                                         'without its noise'))
         if bits & kernels.DRIFTS and not bits & kernels.DISAGREES:
             drift, most = 1e3 * self._channels['drift'], 1e3 * self._channels['drift_allowed']
             i = int(np.argmax(np.abs(drift) / most))

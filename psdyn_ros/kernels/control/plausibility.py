@@ -34,10 +34,16 @@ CHANNEL = np.dtype([
     ('travel_then', 'f8'),      # that integral when the position changed [m, rad]
     ('measured', 'i8'),         # stamp of the last velocity that was another one
     ('change', 'f8'),           # of the position in the last state [m, rad]
+    ('rate_change', 'f8'),      # of the velocity [m/s, rad/s]
     ('noise', 'f8'),            # mean square of changes to and fro at rest, over `NOISE_S` [m^2, rad^2]
+    ('rate_noise', 'f8'),       # the same of the velocity
     ('repeated', 'i8'),         # states in a row with the position of the one before
     ('longest', 'i8'),          # most of them at rest, and
     ('rested', 'i8'),           # states of rest until the last change
+    ('same', 'i8'),             # the same three of position and velocity together
+    ('longest_same', 'i8'),
+    ('rested_same', 'i8'),
+    ('silent', 'i8'),           # repetitions that its noise should not have allowed; else 0
 ], align=True)
 
 MEMORY = np.dtype([
@@ -68,8 +74,8 @@ RATE_S = 0.02               # over which positions tell a rate
 DRIFT_STEP_S = 0.02         # of the disagreement that is allowed, by which a position may drift at rest
 DRIFT_STEPS = 1.5           # steps of an encoder, by which a position may, where they are more
 NOISE_S = 0.5               # over which the noise of a position is smoothed
-LEAST_NOISE = 1e-7          # m, rad, and
-OFTEN, RESTED = 2, 500      # repetitions in a row at most, in so many states of rest, of a position that is noisy
+LEAST_NOISE, LEAST_RATE_NOISE = 1e-7, 1e-5      # m, rad; m/s, rad/s; and
+OFTEN, RESTED = 2, 500      # repetitions in a row at most, in so many states of rest, of what is noisy
 REPEATED = 25               # of one that then is frozen
 MISSED_STEPS = 3.0          # of it, that a position may stay behind its reference without being frozen
 
@@ -174,15 +180,16 @@ def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
     else:
         c['travel'] = c['drift'] = c['fastest'] = 0.0
     change = x - c['x'] if known else 0.0
-    if not known or desired_rate != 0.0:
-        c['longest'], c['rested'] = 0, 0
-    else:       # a motion changes one way for many states, noise to and fro
-        c['noise'] += min(dt / NOISE_S, 1.0) * (-change * c['change'] - c['noise'])
-        if change != 0.0:
-            c['longest'] = max(c['longest'], c['repeated'])
-            c['rested'] += c['repeated'] + 1
-    c['repeated'] = c['repeated'] + 1 if known and change == 0.0 else 0
-    c['change'] = change
+    rate_change = xd - c['xd'] if known else 0.0
+    rests, share = known and desired_rate == 0.0, min(dt / NOISE_S, 1.0)
+    if rests:       # a motion changes one way for many states, noise to and fro
+        c['noise'] += share * (-change * c['change'] - c['noise'])
+        c['rate_noise'] += share * (-rate_change * c['rate_change'] - c['rate_noise'])
+    moved = not known or change != 0.0
+    c['repeated'], c['longest'], c['rested'] = repetitions(moved, rests, c['repeated'], c['longest'], c['rested'])
+    c['same'], c['longest_same'], c['rested_same'] = repetitions(
+        moved or rate_change != 0.0, rests, c['same'], c['longest_same'], c['rested_same'])
+    c['change'], c['rate_change'] = change, rate_change
     step = abs(change)
     if known and step > 0.0 and (c['step'] == 0.0 or step < c['step']):
         c['step'] = step
@@ -200,6 +207,22 @@ def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
 
 
 @kernel
+def repetitions(changed, rests, repeated, longest, rested):
+    """Return the three counts of `CHANNEL` after one more state."""
+    if not rests:
+        longest = rested = 0
+    elif changed:
+        longest, rested = max(longest, repeated), rested + repeated + 1
+    return 0 if changed else repeated + 1, longest, rested
+
+
+@kernel
+def lost_noise(noisy, repeated, longest, rested):
+    """Whether what was noisy at rest stays the same."""
+    return noisy and rested >= RESTED and longest <= OFTEN and repeated >= REPEATED
+
+
+@kernel
 def findings_of_channel(c, m, stamp):
     """Return the bits of one channel."""
     found = 0
@@ -208,8 +231,12 @@ def findings_of_channel(c, m, stamp):
     if (c['driven'] != 0 and c['wanted'] >= max(c['sticking'], MISSED_STEPS * c['step']) and not stands
             and stamp - max(c['changed'], c['driven']) >= m['freeze_time']):
         found |= FROZEN
-    noisy = c['noise'] > LEAST_NOISE**2 and c['rested'] >= RESTED and c['longest'] <= OFTEN
-    if noisy and c['repeated'] >= REPEATED and stamp - c['changed'] >= m['freeze_time']:
+    silent = lost_noise(c['noise'] > LEAST_NOISE**2, c['repeated'], c['longest'], c['rested'])
+    # noise of the position may be below the step of its encoder; a velocity of 0 may be that of a machine that stands
+    stuck = c['xd'] != 0.0 and lost_noise(c['rate_noise'] > LEAST_RATE_NOISE**2, c['same'], c['longest_same'],
+                                          c['rested_same'])
+    c['silent'] = c['same'] if stuck else c['repeated'] if silent else 0
+    if c['silent'] > 0 and stamp - max(c['changed'], c['measured'] if stuck else 0) >= m['freeze_time']:
         found |= QUIET
     if c['disagreement'] > m['disagreement']:
         found |= DISAGREES

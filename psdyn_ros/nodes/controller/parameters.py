@@ -3,7 +3,7 @@
 from ...control.laws.gains import gain_entries, with_entries
 from ...control.laws.passive_states import ESTIMATED, SOURCES
 from ...control.laws.registry import LAWS
-from ...control.laws.valve_gains import INTEGRAL_SHARE
+from ...control.laws.valve_gains import EFFORT_BANDWIDTH, INTEGRAL_SHARE
 from ...control.reference.swing_damping import RATIO
 from ...control.reference.swing_shaper import KINDS, ZVD
 from ...model.parameters.hydraulics import EFFORT, MODES
@@ -22,9 +22,9 @@ PARAMETERS = MACHINE + REALTIME + (
     Parameter('safety', '', 'YAML file of safe outputs, timeouts and limits of the machine; without it the node is not '
               'configured'),
     Parameter('law', 'computed_torque', 'control law; those on valves need hydraulics', choices=tuple(LAWS)),
-    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth, '
-              f'i = {INTEGRAL_SHARE:g} bandwidth^3; of laws on valves those of actuators without a cylinder',
-              0.1, 200.0),
+    Parameter('bandwidth', 0.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth, '
+              f'i = {INTEGRAL_SHARE:g} bandwidth^3; of laws on valves those of actuators without a cylinder; 0: '
+              f'{EFFORT_BANDWIDTH:g}, or what period and `command_delay` allow', 0.0, 200.0),
     Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply that drive the machine; empty: efforts '
               'are commanded'),
     Parameter('valve_bandwidth', 0.0, 'rad/s from which the default gains on valves follow; 0: as far as the machine '

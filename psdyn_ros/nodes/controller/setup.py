@@ -43,7 +43,8 @@ def build(node, p):
     for name in law.parameters:
         if not hasattr(p, name):
             raise ParameterError(f"law '{p.law}': it asks for the parameter '{name}', which this node does not have")
-    options = {option: getattr(p, name) for name, option in law.parameters.items()}
+    # a bandwidth of 0 leaves it to the law
+    options = {option: getattr(p, name) for name, option in law.parameters.items() if getattr(p, name) != 0.0}
     config = ControllerConfig.of_machine(
         machine, hydraulics, safety=p.safety, law=p.law, interfaces=_chosen_interfaces(node, machine, hydraulics),
         rate=p.rate, law_options=options, emergency_stop=p.emergency_stop == 'required',

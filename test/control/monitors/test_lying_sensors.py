@@ -320,6 +320,36 @@ def test_a_noisy_position_that_freezes_at_rest_moves_no_axis_F09(rng, axis):
     assert record.speed.max() < 5e-3
 
 
+def test_a_frozen_sensor_whose_noise_is_below_the_step_of_its_position_moves_no_axis_F09(rng):
+    """Its velocity is that of the last noise, for ever: the telescope was driven at 0.1 m/s."""
+    held = []
+
+    def frozen(time, measured):
+        x, xd = 1e-4 * np.round(measured.x / 1e-4), measured.xd + rng.normal(0.0, 5e-4, 4)
+        if time > 1.5:
+            held.append((x[3], xd[3]))
+            x[3], xd[3] = held[0]
+        return measured._replace(x=x, xd=xd)
+    loop = closed_loop(FORCES, change=frozen)
+    record = loop.run(4.0 - loop.time).recording()
+    when, reasons = record.reasons[0]
+    assert 1.5 < when < 1.65 and set(reasons) == {'state_frozen'}
+    assert record.speed.max() < 5e-3
+
+
+@pytest.mark.parametrize('lost', [0.0, 2e-3])
+def test_a_velocity_that_is_zero_below_some_speed_is_not_frozen_F09(rng, lost):
+    """As after a motion whose last creeping was noisy, of an encoder whose step is coarser."""
+    def measure(time, measured):
+        noise = rng.normal(0.0, 5e-4, 4) + (3e-3 if time < 2.0 else 0.0)
+        xd = measured.xd + noise
+        return measured._replace(x=1e-3 * np.round(measured.x / 1e-3), xd=np.where(np.abs(xd) < lost, 0.0, xd))
+    loop = closed_loop(VALVES, sensors=PERFECT)
+    loop.change = measure
+    loop.run(3.0 - loop.time)
+    assert not any('state_frozen' in reasons for _, reasons in loop.recording().reasons)
+
+
 @pytest.mark.parametrize('noise', [0.0, 0.3])
 @pytest.mark.parametrize('step', [1e-5, 1e-3])
 def test_a_position_whose_noise_is_below_its_step_may_stay_the_same_F09(rng, step, noise):
