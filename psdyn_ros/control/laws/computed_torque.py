@@ -80,9 +80,10 @@ class ForceLaw(ControlLaw):
              integral=None, **options):
         """Return the law with the gains of a bandwidth w [rad/s], w^2, 2 w and a share of w^3, or those given.
 
-        None: as far as a delay of commands and the period let it.
+        None or 0: as far as a delay of commands and the period let it.
         """
-        full, w = np.ones(manipulator.driven_machine.dof), bandwidth or default_effort_bandwidth(delay + (period or 0.0))
+        full = np.ones(manipulator.driven_machine.dof)
+        w = bandwidth or default_effort_bandwidth(delay + (period or 0.0))
         stiffness = w**2 * full if stiffness is None else stiffness
         damping = 2.0 * w * full if damping is None else damping
         if integral is None and period:

@@ -29,7 +29,7 @@ class ValveLaw(ControlLaw):
     """The records, the errors, and the model on the reference; further arguments as `ControlLaw`.
 
     delay         s from a command to the valve that obeys it
-    bandwidth     rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
+    bandwidth     rad/s from which gains follow (`valve_gains`); None or 0: as far as the machine lets it go
     effort_bandwidth  rad/s of axes at force level
 
     Interfaces may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move one
@@ -69,7 +69,8 @@ class ValveLaw(ControlLaw):
         self._stable = stable_limits(self._inertia, modes, self._loop_lag)
         standing = modes.frequencies[modes.frequencies > 0.0]
         self._swing_period = 1.0 / float(standing.min()) if on_valve.any() and standing.size else 0.0
-        self.set_gains(self._default_gains(bandwidth, effort_bandwidth or default_effort_bandwidth(period + delay)))
+        self.set_gains(self._default_gains(bandwidth or None,
+                                           effort_bandwidth or default_effort_bandwidth(period + delay)))
 
     def _make_buffer(self):
         count, n = len(self.interfaces), self.manipulator.dof
