@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
 from psdyn_ros.api.hydraulics.statics import frictionless, hydraulic_records
+from psdyn_ros.kernels.control.pressure_plausibility import Oil, speed_for
 from psdyn_ros.kernels.control.valve_inversion import (
     MIN_PRESSURE_DROP_PA,
     command_for,
@@ -98,6 +99,25 @@ def test_the_command_gives_the_rate_of_force_that_the_plant_has(crane, hydraulic
     force_rate = c['area_a'] * rates[PRESSURE_A] - c['area_b'] * rates[PRESSURE_B]
     command = command_of(cylinders, supply, SUPPLY, pressure_a, pressure_b, stroke, rate, force_rate)
     assert command == pytest.approx(spool_at(c, opening), abs=1e-12 + 1e-12 / abs(opening))
+
+
+@entry
+def speed_of(cylinders, fluid, pressures, line, tank, stroke, command):
+    """Return the speed [m/s] for which the check of commands takes that of the first valve."""
+    return speed_for(cylinders[0], fluid, stroke, Oil(pressures, line, tank), command)
+
+
+@settings(max_examples=examples(60))
+@cases
+def test_a_command_counts_as_for_the_speed_that_the_law_asked_for(crane, hydraulics, options, opening, pressure_a,
+                                                                  pressure_b, stroke, rate):
+    """Also where the flows of both chambers differ, as while their pressures rise together, for long on soft oil."""
+    _, cylinders, supply = records_of(crane, hydraulics, options)
+    command = command_of(cylinders, supply, SUPPLY, pressure_a, pressure_b, stroke, rate, 0.0)
+    fluid = np.zeros(FLUID)
+    fluid[[PRESSURE_A, PRESSURE_B, HOLDING_A, HOLDING_B]] = pressure_a, pressure_b, 1.0, 1.0
+    speed = speed_of(cylinders, fluid, np.array([[pressure_a, pressure_b]]), SUPPLY, TANK, stroke, command)
+    assert speed == pytest.approx(rate, abs=1e-9) or abs(command) == 1.0 and abs(speed) < abs(rate)
 
 
 # the slow twin

@@ -80,7 +80,7 @@ FLOW_WITNESS = np.dtype([
     ('slack', 'f8'),                    # m/s, by which a command may be off beyond all that explains it
     ('effort', 'f8'),                   # N of the model, in the cycle before
     ('lasting', 'f8'),                  # m, by which the oil lacked compression of late
-    ('commanded', 'f8'),                # m/s, of the rod at constant pressures, once the spool is where it is sent
+    ('commanded', 'f8'),                # m/s, of the rod at a constant force, once the spool is where it is sent
     ('low', 'f8'), ('high', 'f8'),      # m/s for which a command may be
 ], align=True)
 
@@ -439,12 +439,15 @@ def room_of(w, slowest, fastest):
 
 @inner
 def speed_for(c, fluid, x, oil, command):
-    """Return the speed [m/s] of a rod at constant pressures, once the spool is where the command sends it."""
+    """Return the speed [m/s] of a rod at a constant force, once the spool is where the command sends it."""
     c['command'], spool = command, fluid[SPOOL]
     fluid[SPOOL] = spool_target(c)
     v_a, v_b = rates_by_flow(c, x, fluid, oil.line, oil.tank, 0.0, 0.0)
     fluid[SPOOL] = spool
-    return 0.5 * (v_a + v_b)
+    # where the flows of both chambers differ, their pressures change together: each counts as it changes the force
+    k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
+    stiff_a, stiff_b = k_a * c['area_a'], k_b * c['area_b']
+    return (stiff_a * v_a + stiff_b * v_b) / (stiff_a + stiff_b)
 
 
 @kernel
