@@ -180,7 +180,8 @@ class CheckInputs:
     streaming       whether the reference is streamed
     desired         (3, dof) x, xd, xdd of the reference at the last update of the law; None where none is followed
     reference_rate  (dof,) velocity of the reference, zero where none is followed
-    command         (actuators,) last output, in the unit of each interface; NaN: left out
+    given           (actuators,) last output, in the unit of each interface; NaN: left out
+    command         (actuators,) the one that the actuators obey now, as far as the law knows their delay
     clamped         how often outputs were beyond their limit or rate, since the start
     state           `State` as of the last cycle
     """
@@ -195,7 +196,7 @@ class CheckInputs:
         self.pressures = self.supply = self.desired = None
         self.reference_rate = np.zeros(config.machine.dof)
         self.encoder_steps = np.zeros(config.machine.dof)
-        self.command = np.full(len(config.machine.actuators), np.nan)
+        self.given = self.command = np.full(len(config.machine.actuators), np.nan)
         self._oldest = config.declaration.timeouts.stopping_ns
 
     @property

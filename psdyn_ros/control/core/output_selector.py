@@ -214,7 +214,7 @@ class OutputSelector:
     def _give(self, output):
         """Take note of an output, and of the one that the actuators obey now."""
         self._late.append(output)
-        self._check_inputs.command = self._late[0]
+        self._check_inputs.given, self._check_inputs.command = output, self._late[0]
 
     def _of_law(self, clock):
         """The command (actuators,) of the law for the last accepted state."""

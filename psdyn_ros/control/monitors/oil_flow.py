@@ -96,7 +96,7 @@ class FlowCheck(Check):
         rows[kernels.RATE], rows[kernels.AHEAD_RATE] = motion.rates(x, xd), motion.rates(x_ahead, xd_ahead)
         rows[kernels.RESIDUAL], rows[kernels.EFFORT] = law.force_residuals, law.predicted_efforts
         worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command,
-                                             inputs.command, self._period, inputs.state is State.STOPPING)
+                                             inputs.given, self._period, inputs.state is State.STOPPING)
         if worst < 0:
             self._wrong = 0.0
         elif t != self._time:
