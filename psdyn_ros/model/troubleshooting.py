@@ -96,6 +96,8 @@ NO_LIMITS = Refusal("'{name}' lacks limits: position [{lower}, {upper}], velocit
                     'Complete `<limit>` of this joint in the URDF.')
 NO_SUPPLY = Refusal('the supply reads {measured} bar and is set to {setting} bar: switch the pump on',
                     'Switch the pump on, and wait for its pressure. If it is on, look at the sensor of the supply.')
+TOO_HEAVY = Refusal('{name} would need {effort} N or N m to hold the machine here; it has {most}',
+                    'Is the payload right that was declared, in kg and m, and the posture the one measured?')
 NOT_RECEIVED = Refusal('nobody receives the commands: {text}',
                        'Start the simulator or the driver with the topic of the commands; see its `-r` remapping.')
 NOT_COMMANDED = Refusal('nobody commands the machine: no publisher on {topics}',
@@ -105,7 +107,7 @@ NO_CLOCK = Refusal('use_sim_time, but no time came on /clock',
 NOT_ANSWERED = Refusal('it waits for the answer to its state',
                        'Activate the controller, or look why it gives no command; in lock-step time waits for it.')
 REFUSALS = (INACTIVE, NOT_ACTIVATED, NOT_CONFIGURED, DEACTIVATING, STOP_IN_PROGRESS, IN_SAFE, NOT_AT_REST,
-            MOVED_AT_REST, NO_LIMITS, NO_SUPPLY)
+            MOVED_AT_REST, NO_LIMITS, NO_SUPPLY, TOO_HEAVY)
 NODES = (NOT_RECEIVED, NOT_COMMANDED, NO_CLOCK, NOT_ANSWERED)
 
 # of error classes, by their names: what to do

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import psdyn_ros.control
+from psdyn_ros import BaseMotion
 from psdyn_ros.control import (
     ClosedLoop,
     ControllerConfig,
@@ -21,7 +22,7 @@ from psdyn_ros.control import (
     follow,
 )
 from psdyn_ros.control.safety.proposal import proposed_safety
-from psdyn_ros.model.errors import ModelError, UnknownNameError
+from psdyn_ros.model.errors import ModelError, StateError, UnknownNameError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
@@ -242,6 +243,46 @@ def test_a_load_that_is_declared_while_the_machine_stands_by_is_carried_from_the
     loop.core.set_payload(*load)
     record = loop.start().run(0.5).recording()
     assert loop.core.states.state is State.HOLD and record.speed.max() < 1e-4
+
+
+@pytest.mark.parametrize('state', ['stands by', 'holds', 'moves'])
+@pytest.mark.parametrize(('mass', 'com', 'inertia', 'why'), [
+    (30.0, 0.8, 0.3, 'would need .* N or N m to hold the machine here'), (0.5, 400.0, 1e-3, 'centre of mass is 400 m'),
+    (1.0, 0.2, 100.0, 'radius of gyration 10 m')])
+def test_a_payload_that_the_machine_cannot_carry_is_refused_and_moves_nothing(state, mass, com, inertia, why):
+    """As one in other units: it threw an arm of 11 kg that carried none, at 10 times its rated speed."""
+    config, loop = two_links(*LIGHT)
+    if state == 'stands by':
+        loop.cycle()
+    else:
+        loop.start()
+    if state == 'moves':
+        loop.send(Waypoints(config.machine.coordinates, [1.5], [loop.plant.x + (0.6, -0.6)], np.zeros((1, 2))))
+        loop.run(0.7)
+    with pytest.raises(ModelError, match=why):
+        loop.core.set_payload('link_2', mass, np.array([com, 0.0, 0.0]), inertia * np.eye(3))
+    if state == 'stands by':
+        loop.start()
+    record = loop.run(1.5).recording()
+    assert loop.core.states.state is State.HOLD
+    assert record.speed.max() < (0.01 if state != 'moves' else 1.0)
+
+
+def test_a_machine_that_cannot_hold_what_it_is_told_to_carry_is_not_enabled():
+    """The payload was declared before the first state came."""
+    _, loop = two_links(*LIGHT)
+    loop.core.set_payload('link_2', 30.0, np.array([0.8, 0.0, 0.0]), 0.3 * np.eye(3))
+    with pytest.raises(SafetyError, match='would need .* to hold the machine here'):
+        loop.start()
+
+
+def test_a_base_that_moves_as_none_does_is_not_believed():
+    _, loop = two_links(*LIGHT)
+    loop.start()
+    for acceleration in (0.0, 0.0, 0.0, 0.0, 0.0, 1e6), (50.0, 0.0, 0.0, 0.0, 0.0, 0.0):
+        with pytest.raises(StateError, match='expected at most'):
+            loop.core.set_base(BaseMotion((0.0, 0.0, 0.0, 1.0), np.zeros(6), np.array(acceleration)))
+    assert loop.run(0.5).recording().speed.max() < 1e-3
 
 
 def test_a_machine_is_held_under_constant_gravity_where_it_was_enabled_last():

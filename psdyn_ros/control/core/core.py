@@ -33,7 +33,14 @@ from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
 from .inputs import CheckInputs, CheckRunner, Inputs, MeasuredState
 from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
-from .preconditions import activation_blockers, displacement_blockers, force_blockers, motion_blockers, supply_blockers
+from .preconditions import (
+    activation_blockers,
+    displacement_blockers,
+    force_blockers,
+    load_blockers,
+    motion_blockers,
+    supply_blockers,
+)
 
 if TYPE_CHECKING:
     from ..reference.trajectory import Waypoints
@@ -136,8 +143,8 @@ class ControlCore:
         self.inputs.take_emergency_stop(pressed, now)
 
     def set_payload(self, link: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> None:
-        """As `law.set_payload`; what is refused is counted, and raised."""
-        self._pass_on(self.law.set_payload, link, mass, com, inertia)
+        """As `law.set_payload` where the machine is; what is refused is counted, and raised."""
+        self._pass_on(self.law.set_payload, link, mass, com, inertia, self.inputs.state_check.x)
 
     def set_base(self, base: Any) -> None:
         """As `law.set_base`; what is refused is counted, and raised."""
@@ -260,6 +267,7 @@ class ControlCore:
         self._believe()
         clock = self.inputs.at(now)
         self._refuse('enabling', [*self._moving(), *displacement_blockers(self.inputs),
+                                  *load_blockers(self.law, self.inputs),
                                   *force_blockers(self.checks[ForceCheck], self.inputs),
                                   *supply_blockers(self.law, self.inputs)])
         self.states.enable(clock)

@@ -2,7 +2,9 @@
 
 import math
 
-from ...model.troubleshooting import MOVED_AT_REST, NO_LIMITS, NO_SUPPLY, NOT_AT_REST
+import numpy as np
+
+from ...model.troubleshooting import MOVED_AT_REST, NO_LIMITS, NO_SUPPLY, NOT_AT_REST, TOO_HEAVY
 from ...model.units import BAR
 from ..monitors.actuator_motion import ActuatorMotion
 
@@ -49,6 +51,16 @@ def displacement_blockers(inputs):
     """[why] a machine is not where it was, though nothing moved it; empty where it is."""
     return [f'F08: {MOVED_AT_REST.text.format(name=name, before=f"{before:.5g}", now=f"{now:.5g}")}'
             for name, before, now in inputs.state_check.displaced()]
+
+
+def load_blockers(law, inputs):
+    """[why] the load that a `ControlLaw` believes in cannot be held; empty where it can, or is not known."""
+    x = inputs.state_check.x
+    if x is None or law.load.passive is not None:
+        return []
+    return [TOO_HEAVY.text.format(name=name, effort=f'{effort:.4g}', most=f'{most:.4g}') for name, effort, most in zip(
+        law.manipulator.actuators, np.abs(law.load.holding_efforts(x)).tolist(), law.holding_limits.tolist())
+        if effort > most]
 
 
 def force_blockers(check, inputs):

@@ -222,10 +222,20 @@ class ControlLaw:
         """Let no integral of the actuators in mask (actuators,) bool, or True for all, grow until the next call."""
         raise NotImplementedError
 
-    def set_payload(self, link, mass, com, inertia):
-        """As `LoadModel.set_payload`: in the model from the next update on, gradually."""
-        x = self.manipulator.initial_position if self.desired is None else self.desired[0]
-        self.load.set_payload(link, mass, com, inertia, x)
+    def set_payload(self, link, mass, com, inertia, x=None):
+        """As `LoadModel.set_payload`: in the model from the next update on, gradually.
+
+        x (dof,): where the machine is, and must be able to hold it; None: that is not known.
+        """
+        most = np.inf if x is None else self.holding_limits
+        if x is None:
+            x = self.manipulator.initial_position if self.desired is None else self.desired[0]
+        self.load.set_payload(link, mass, com, inertia, x, most)
+
+    @property
+    def holding_limits(self):
+        """Largest efforts (actuators,) of axes at force level; infinite of valves, which hold what they cannot lift."""
+        return np.where(np.isin(self.interfaces, (VALVE, VELOCITY)), np.inf, self._effort_limit)
 
     @property
     def unknown_accelerations(self):

@@ -13,10 +13,12 @@ from ...api.environment import base_rows
 from ...api.errors_from_status import check
 from ...api.hydraulics.statics import frictionless
 from ...api.inputs import states
+from ...api.motion.links import link_pose
 from ...api.payload import checked_payload
 from ...kernels.rigid_body.entry import inverse_checked
-from ...model.errors import ModelError
+from ...model.errors import ModelError, StateError
 from ...model.mechanism.tree import rigid_parameters
+from ...model.troubleshooting import TOO_HEAVY
 from .passive_states import ESTIMATED, PassiveStates
 
 PAYLOAD_TIME = 0.5      # s in which the model goes from one payload to the next
@@ -25,6 +27,9 @@ SETTLED = 0.1           # of it, that is nothing any more
 BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base changes in the model
 BASE_STILL = 0.005      # rad/s that noise of what measures the base may amount to
 BODIES = ('link', 'barrel', 'rod')      # of a module, as places count them
+LARGEST = 2.0       # spans of a machine, as it is loaded, that a payload may reach or have as its radius of gyration
+# m/s^2, rad/s and rad/s^2 of bases that are believed in
+FASTEST_BASE = np.array([20.0, 3.0, 20.0])
 
 
 class LoadModel:
@@ -61,6 +66,8 @@ class LoadModel:
         self._base = base_rows(self.mechanism.gravity, None)        # rows in use
         self._base_target = self._base      # rows that were set
         self.changing = self.settling = False
+        origins = [link_pose(whole, whole.initial_position, link)[:3, 3] for link in whole.links]
+        self._span = max(float(np.linalg.norm(one - other)) for one in origins for other in origins)
 
     def inverse_dynamics(self, x, xd, xdd):
         """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""
@@ -93,35 +100,56 @@ class LoadModel:
             return self.inverse_dynamics(x, still, still)
         return self.of_actuators(x, self.passive.resting_efforts(*states(self.mechanism, x=x)))
 
-    def set_payload(self, link, mass, com, inertia, x):
+    def set_payload(self, link, mass, com, inertia, x, most=np.inf):
         """Carry a payload on a link instead of the last one there; arguments and errors as `with_payload`.
 
         mass [kg], zero for none; com (3,) [m] in link axes; inertia (3, 3) [kg m^2] about the payload's centre of mass;
-        x (dof,): where the machine is.
+        x (dof,): where the machine is; most (actuators,): largest efforts [N, N m].  ModelError where the payload is
+        far larger than the machine, or more than these efforts can hold there.
         """
         machine = self._whole.machine
         payload = checked_payload(machine, link, mass, com, inertia)
+        self._check_size(link, payload)
         place = machine.places[link]
         if place.module < 0:        # on the base: no actuator carries it
             return
-        self._payloads[link] = place.body, place.module, rigid_parameters(place.pose, payload)
-        self._from = self._from + self._share * (self._to - self._from)
-        self._to, self._share, self.changing = np.zeros_like(self._empty), 0.0, True
-        for body, module, parameters in self._payloads.values():
-            self._to[body, module] += parameters
-        self._off = np.maximum(self._unsettled * self._off, self._accelerations_of_the_way(x))
+        payloads = self._payloads | {link: (place.body, place.module, rigid_parameters(place.pose, payload))}
+        carried, target = self._from + self._share * (self._to - self._from), np.zeros_like(self._empty)
+        for body, module, parameters in payloads.values():
+            target[body, module] += parameters
+        off = self._accelerations_of_the_way(link, carried, target, x, most)
+        self._payloads, self._from, self._to, self._share, self.changing = payloads, carried, target, 0.0, True
+        self._off = np.maximum(self._unsettled * self._off, off)
         self._unsettled, self.settling = 1.0, True
 
-    def _accelerations_of_the_way(self, x):
+    def _check_size(self, link, payload):
+        """Raise ModelError where a payload cannot be one of this machine, as in other units."""
+        if payload.mass == 0.0:
+            return
+        largest = LARGEST * self._span
+        away, radius = np.linalg.norm(payload.com), math.sqrt(np.linalg.norm(payload.inertia, 2) / payload.mass)
+        if not max(away, radius) <= largest:
+            raise ModelError(f"payload on '{link}': its centre of mass is {away:.3g} m from the link, its radius of "
+                             f'gyration {radius:.3g} m; expected at most {largest:.3g} m, {LARGEST:g} times the span '
+                             f"of '{self.mechanism.name}', in m and kg m^2")
+
+    def _accelerations_of_the_way(self, link, carried, target, x, most):
         """(dof,) sizes, at rest at x; zero where passive joints swing, whose allowance is larger."""
         still = np.zeros(self.mechanism.dof)
         if self.passive is not None:
             return still
         before = self.generalized_forces(x, still, still)
-        self._carry(self._to)
-        change = self.generalized_forces(x, still, still) - before
-        self._carry(self._from)
-        return np.abs(np.linalg.solve(self.inertia(x), change))
+        self._carry(target)
+        after = self.generalized_forces(x, still, still)
+        self._carry(carried)
+        efforts, present = (np.abs(self.of_actuators(x, forces)) for forces in (after, before))
+        over = efforts - np.maximum(most, present)
+        if (over > 0.0).any():
+            i = int(over.argmax())
+            text = TOO_HEAVY.text.format(name=self.mechanism.actuators[i], effort=f'{efforts[i]:.4g}',
+                                         most=f'{np.broadcast_to(most, len(over))[i]:.4g}')
+            raise ModelError(f"payload on '{link}': {text}")
+        return np.abs(np.linalg.solve(self.inertia(x), after - before))
 
     def _carry(self, payloads):
         for body, parameters in zip(BODIES, self._empty + payloads):
@@ -144,8 +172,14 @@ class LoadModel:
         return self._unsettled * self._off
 
     def set_base(self, base):
-        """Believe in a `BaseMotion`; None: at rest and upright."""
-        self._base_target, self.changing = base_rows(self.mechanism.gravity, base), True
+        """Believe in a `BaseMotion`; None: at rest and upright.  StateError where no base moves so fast."""
+        rows = base_rows(self.mechanism.gravity, base)
+        if base is not None:
+            fastest = np.abs([base.acceleration[:3], base.twist[3:], base.acceleration[3:]]).max(axis=1)
+            if not (fastest <= FASTEST_BASE).all():
+                raise StateError(f'base: acceleration {fastest[0]:.3g} m/s^2, turning at {fastest[1]:.3g} rad/s, by '
+                                 f'{fastest[2]:.3g} rad/s^2; expected at most {FASTEST_BASE.tolist()}')
+        self._base_target, self.changing = rows, True
 
     @property
     def base_turns(self):

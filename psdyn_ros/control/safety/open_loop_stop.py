@@ -28,12 +28,13 @@ class OpenLoopStop:
         self._forces = declaration.by_force
         self._braking, self._limit = bool(self._forces.any()), np.array(declaration.command_limit)[self._forces]
         self._began = self._time = 0
+        self._overloaded = False
         self._friction = self._errors = self._integrals = None      # parts of the commands beside those of the model
 
     def start(self, command, velocity, target, clock, t, elapsed=0):
         """Begin at `clock` (ns), which is t (s) of the reference; the rest as `OutputRamp.start`."""
         self._ramp.start(command, velocity, target, clock, elapsed)
-        self._began, self._time = clock, t
+        self._began, self._time, self._overloaded = clock, t, False
         if self._braking:
             self._friction = self._law.friction(velocity)
             self._errors, self._integrals = self._given_corrections(command, t)
@@ -51,6 +52,8 @@ class OpenLoopStop:
             command[self._forces] = braking[self._forces]
             if (np.abs(braking[self._forces]) > self._limit).any():
                 steady = self._law.carrying(x, xd, 0.0 * xdd)[self._forces]
+                # efforts at their limits neither hold such a load nor stop it, and throw a machine that has none
+                self._overloaded = bool((np.abs(steady) > self._limit).any())
                 command[self._forces] = self._possible(steady, braking[self._forces])
         return command
 
@@ -74,8 +77,9 @@ class OpenLoopStop:
         return (1.0 - missing / most) * asked if missing < most else np.zeros_like(asked)   # nothing where one is NaN
 
     def done(self, clock):
-        """Return whether the stop has come to its end."""
-        return self._ramp.done(clock) and not (self._braking and not self._law.reference.at_rest(self._seconds(clock)))
+        """Return whether the stop has come to its end, or the model has a load that cannot be held."""
+        at_rest = not self._braking or self._law.reference.at_rest(self._seconds(clock))
+        return self._overloaded or self._ramp.done(clock) and at_rest
 
     def _seconds(self, clock):
         return self._time + 1e-9 * (clock - self._began)
