@@ -268,7 +268,7 @@ def test_a_payload_that_the_machine_cannot_carry_is_refused_and_moves_nothing(st
     assert record.speed.max() < (0.01 if state != 'moves' else 1.0)
 
 
-def test_a_machine_that_cannot_hold_what_it_is_told_to_carry_is_not_enabled():
+def test_a_machine_that_cannot_hold_its_declared_load_is_not_enabled():
     """The payload was declared before the first state came."""
     _, loop = two_links(*LIGHT)
     loop.core.set_payload('link_2', 30.0, np.array([0.8, 0.0, 0.0]), 0.3 * np.eye(3))
