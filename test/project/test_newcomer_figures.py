@@ -17,10 +17,6 @@ def figures():
     return module
 
 
-def test_no_folder_has_more_than_16_files(figures):
-    assert max(figures.folders().values()) <= figures.MAX_FILES
-
-
 def test_functions_do_not_grow(figures):
     every = list(figures.functions())
     assert len(every) > 2000

@@ -136,15 +136,6 @@ def test_forces_are_clamped_to_the_limits_and_counted(crane, kind):
     assert law.saturations[1] == 1
 
 
-@pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
-@pytest.mark.parametrize('bad', [np.nan, np.inf])
-def test_what_is_not_finite_raises_and_gives_no_force(crane, kind, bad):
-    law = law_of(kind, crane, 6.0)
-    law.update(0.0, crane.initial_position, np.zeros(4))
-    with pytest.raises(psdyn_ros.PsdynError, match='finite'):
-        law.update(0.0, crane.initial_position, np.array([0.0, bad, 0.0, 0.0]))
-
-
 def test_a_stroke_at_which_no_loop_closes_is_named(crane):
     law = law_of(ComputedTorque, crane, 6.0)
     law.reference.hold(crane.initial_position)
