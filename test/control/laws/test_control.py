@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -32,14 +33,9 @@ SPRINGS = {'pull': {'type': 'joint_spring', 'joint': 'slider', 'stiffness': 400.
 
 @pytest.fixture(scope='module')
 def machine():
-    loaded = {}
-
-    def load(name, initial=()):
-        key = name, tuple(sorted(dict(initial).items()))
-        if key not in loaded:
-            loaded[key] = psdyn_ros.load(URDF / f'{name}.urdf', initial=dict(initial), allow_unphysical=True)
-        return loaded[key]
-    return load
+    load = cache(lambda name, *initial: psdyn_ros.load(URDF / f'{name}.urdf', initial=dict(initial),
+                                                       allow_unphysical=True))
+    return lambda name, initial=(): load(name, *sorted(dict(initial).items()))
 
 
 def law_of(kind, m, bandwidth):
