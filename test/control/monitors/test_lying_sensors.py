@@ -16,15 +16,7 @@ from psdyn_ros.control.monitors.speed import SpeedCheck
 from psdyn_ros.control.monitors.tracking import EffortCheck
 from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import OPERATOR
-from psdyn_ros.tools.studies.judgement import (
-    FORCES,
-    START,
-    URDF,
-    VALVES,
-    closed_loop,
-    configuration,
-    point_to_point,
-)
+from psdyn_ros.tools.studies.judgement import FORCES, START, URDF, VALVES, closed_loop, configuration, point_to_point
 from psdyn_ros.tools.studies.second_plant import PERFECT
 
 LIFT = 1            # row of the actuator; its cylinder is the first
