@@ -37,19 +37,6 @@ class Machine(machines.Machine):
         return len(self.coordinates)
 
 
-@dataclass(frozen=True)
-class States:
-    """The same states for everybody: coordinates (N, dof), actuators (N, actuators), spanning tree (N, nv)."""
-
-    x: np.ndarray
-    xd: np.ndarray
-    xdd: np.ndarray
-    f: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-
-
 def read(name):
     if name in GENERATED:
         xml = getattr(machines.test_helper('parallel_robots'), name)().xml
@@ -131,4 +118,4 @@ def random_states(machine, count, seed=1):
         raise RuntimeError(f'{machine.name}: our joint positions leave a pin {gap:.1e} m open')
     tau = np.zeros_like(q)
     tau[:, machine.actuated] = f
-    return States(x, xd, xdd, f, q, v, tau)
+    return machines.States(x, xd, xdd, f, q, v, None, None, tau)

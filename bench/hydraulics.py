@@ -173,26 +173,24 @@ def _by_scipy(rig, method, rtol):
 
 def _by_runge_kutta(rig, substeps):
     arguments, n, U = rig.integrator.arguments, rig.manipulator.dof, rig.row()
-    scratch, rows, spent = np.zeros((3, U.size)), [U.copy()], 0.0
-    for duration, command in CYCLE:
-        rig.cylinders['command'] = command
-        for _ in range(round(duration / PERIOD)):
-            start = time.perf_counter()
-            runge_kutta_loop(*arguments, n, U, PERIOD / substeps, substeps, scratch)
-            spent += time.perf_counter() - start
-            rows.append(U.copy())
-    return spent, np.array(rows)
+    scratch = np.zeros((3, U.size))
+    return _timed(rig, lambda: runge_kutta_loop(*arguments, n, U, PERIOD / substeps, substeps, scratch), U.copy)
 
 
 def _by_steps(rig):
-    rows, spent = [rig.row()], 0.0
+    return _timed(rig, lambda: rig.advance(1), rig.row)
+
+
+def _timed(rig, step, row):
+    """Return (seconds, rows) of the cycle by steps of PERIOD."""
+    rows, spent = [row()], 0.0
     for duration, command in CYCLE:
         rig.cylinders['command'] = command
         for _ in range(round(duration / PERIOD)):
             start = time.perf_counter()
-            rig.advance(1)
+            step()
             spent += time.perf_counter() - start
-            rows.append(rig.row())
+            rows.append(row())
     return spent, np.array(rows)
 
 

@@ -73,7 +73,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class States:
-    """The same states for everybody: actuator space (N, dof) and spanning tree (N, nv)."""
+    """The same states for everybody: coordinates (N, dof), actuators (N, actuators), spanning tree (N, nv).
+
+    a and G are None where loops are of any kind.
+    """
 
     x: np.ndarray
     xd: np.ndarray

@@ -163,29 +163,10 @@ class Native:
         if not self.handle:
             raise RuntimeError(self.library.machine_error().decode())
 
-    def constraint_dynamics(self, q, v, tau, a):
-        self._run(self.library.constraint_dynamics, q, v, tau, a)
-
-    def lcaba(self, q, v, tau, a):
-        self._run(self.library.lcaba, q, v, tau, a)
-
-    def projected_forward(self, x, xd, f, xdd):
-        self._run(self.library.projected_forward, x, xd, f, xdd)
-
-    def projected_inverse(self, x, xd, xdd, f):
-        self._run(self.library.projected_inverse, x, xd, xdd, f)
-
-    def closed_inverse(self, q, xd, xdd, f):
-        self._run(self.library.closed_inverse, q, xd, xdd, f)
-
-    def constraint_derivatives(self, q, v, tau, jacobians):
-        self._run(self.library.constraint_derivatives, q, v, tau, jacobians)
-
-    def aba_derivatives(self, q, v, tau, jacobians):
-        self._run(self.library.aba_derivatives, q, v, tau, jacobians)
-
-    def _run(self, algorithm, *arrays):
-        algorithm(self.handle, len(arrays[0]), *(each.ctypes.data for each in arrays))
+    def __getattr__(self, algorithm):
+        """Return a function of arrays, the last of which takes the answers: an algorithm of the library."""
+        function = getattr(self.library, algorithm)
+        return lambda *arrays: function(self.handle, len(arrays[0]), *(each.ctypes.data for each in arrays))
 
 
 def describe(machine):

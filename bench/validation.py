@@ -21,9 +21,8 @@ from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.model.units import SECOND
-from psdyn_ros.validation.bags.bulk_decoder import type_store
 from psdyn_ros.validation.bags.mcap_chunks import ATTACHMENT, RECORD
-from psdyn_ros.validation.bags.row_bag import STEM, RowBag, Template, joint_states, labelled_array
+from psdyn_ros.validation.bags.row_bag import STEM, RowBag, fluid_pressure, joint_states, labelled_array
 from psdyn_ros.validation.metrics.prediction import Predictor
 
 MACHINE = 'hiab_xs031'
@@ -97,7 +96,7 @@ def write_ports_bag(path, seconds):
     cylinders = tuple(read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), machine.actuators).cylinders)
     ports = [(f'/{name}/pressure_{port}', row, column) for row, name in enumerate(cylinders)
              for column, port in enumerate('ab')]
-    topics = {'/joint_states': joint_states(machine.actuators), **{topic: _fluid_pressure() for topic, _, _ in ports}}
+    topics = {'/joint_states': joint_states(machine.actuators), **{topic: fluid_pressure() for topic, _, _ in ports}}
     with RowBag(path, topics) as bag:
         for t, x, xd, efforts, pressures in motion(seconds):
             values = {topic: (ATMOSPHERE + pressures[:, row, column][:, None],) for topic, row, column in ports}
@@ -220,13 +219,6 @@ def main(arguments=None):
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1) + '\n')
     return 0
-
-
-def _fluid_pressure():
-    types = type_store().types
-    header = types['std_msgs/msg/Header'](stamp=types['builtin_interfaces/msg/Time'](sec=0, nanosec=0), frame_id='')
-    return Template(lambda pressure: types['sensor_msgs/msg/FluidPressure'](
-        header=header, fluid_pressure=float(pressure[0]), variance=0.0), (1,))
 
 
 def _stamps(t):

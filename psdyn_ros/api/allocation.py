@@ -9,14 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.control import allocation as kernels
-from ..model.errors import (
-    ActuationError,
-    DuplicateNameError,
-    NonFiniteError,
-    ShapeError,
-    StateError,
-    check_name,
-)
+from ..model.errors import ActuationError, DuplicateNameError, NonFiniteError, ShapeError, StateError, check_name
 from . import arguments
 from .arguments import Array
 from .results.result import Axis, Result

@@ -27,6 +27,7 @@ from .signals.topics import (
     UNMEASURED,
     USUAL,
     array_columns,
+    array_pressures,
     pressure_port,
     rows_stamps,
 )
@@ -239,10 +240,7 @@ def _pressure_track(topics: Mapping[str, list[Rows]], joints: tuple[str, ...], c
     if arrays:
         where = max(arrays, key=lambda topic: len(arrays[topic][0].names[0].split(',')))
         for rows in arrays[where]:
-            things, columns = rows.names[0].split(','), array_columns(rows.names)
-            data = rows.values['data'].reshape(len(rows.received), len(things), -1)
-            samples += [(clock.seconds(rows), name, port[-1], data[:, k, columns[port]])
-                        for k, name in enumerate(things) for port in PRESSURES]
+            samples += [(clock.seconds(rows), name, label[-1], values) for name, label, values in array_pressures(rows)]
     else:
         for topic, parts in topics.items():
             for rows in parts:

@@ -2,27 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 from support.comparison import error
 
 from psdyn_ros.formulations import denoc, legs
 from psdyn_ros.model.errors import LoopClosureError
-
-T = 20.0
-FOUR_BAR_ENDS = np.deg2rad(((30.0,), (90.0,)))
-
-
-def integrate(mechanism, start, control, end, **options):
-    options = dict(method='DOP853', rtol=1e-11, atol=1e-11) | options
-    return solve_ivp(lambda t, y: denoc.state_rate(mechanism, y, lambda *state: control(t, *state)), (0, end), start,
-                     **options)
-
-
-# --- four-bar
-
-
-# --- five-bar
-
+from psdyn_ros.tools.papers.bars import FOUR_BAR_ENDS, T
+from psdyn_ros.tools.papers.saha_motion import integrate
 
 # --- feedback (37)
 

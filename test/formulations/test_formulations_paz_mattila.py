@@ -7,6 +7,7 @@ from support.reference import reference
 
 from psdyn_ros.formulations import paz_mattila as paz
 from psdyn_ros.model.errors import LoopClosureError
+from psdyn_ros.tools.papers.paz import module_of
 
 GRAVITY = {'paz_one_loop_415kg': (-9.81, 0.0, 0.0), 'paz_four_dof_1063kg': (0.0, 0.0, -9.81)}
 PAZ = list(GRAVITY)
@@ -15,15 +16,6 @@ PAZ = list(GRAVITY)
 def read(name):
     data = reference(name)
     return data, [module_of(record) for record in data['parameters']], -np.array(GRAVITY[name] + (0, 0, 0))
-
-
-def module_of(record):
-    value = {key: np.array(entry) for key, entry in record.items() if key != 'type'}
-    assert np.array_equal(value['T_in'], np.eye(4))
-    if record['type'] == 'ser':
-        return paz.SerialModule(value['s'], value['TJ'], value['TE'], value['M0'], value['M4'], value['ME'])
-    lengths = (record[key] for key in ('L', 'L1', 'Lc', 'Lc0'))
-    return paz.LoopModule(*lengths, *(value[key] for key in ('TB1', 'TB3', 'TE', 'M0', 'M1', 'M3', 'M4', 'ME')))
 
 
 # --- reference numbers

@@ -27,13 +27,7 @@ from psdyn_ros.api.analysis.derivatives import (
 from psdyn_ros.kernels.derivatives.entry import forward_derivatives, inverse_derivatives, make_scratch
 from psdyn_ros.kernels.rigid_body.records import PRISMATIC
 from psdyn_ros.kernels.runtime.status import OK
-from psdyn_ros.model.errors import (
-    ActuationError,
-    NonFiniteError,
-    ShapeError,
-    UnknownNameError,
-    UnreachableStrokeError,
-)
+from psdyn_ros.model.errors import ActuationError, NonFiniteError, ShapeError, UnknownNameError, UnreachableStrokeError
 
 CLOSED_FORM = {
     'hiab': hiab, 'loops': lambda: loop_chain(3),

@@ -282,12 +282,6 @@ def test_every_parameter_has_a_description_and_numbers_have_a_range(crane):
     assert {p.name for p in gains(law)} >= {'gains.slew.p', 'gains.telescope.d'}
 
 
-def test_the_tables_of_parameters_can_be_printed(capsys):
-    assert parameter_tables.main() == 0
-    printed = capsys.readouterr().out
-    assert '| `bandwidth` | float | `0.0` | 0 to 200 |' in printed and '### simulator' in printed
-
-
 def test_every_rejection_is_counted_and_one_a_second_is_logged():
     lines = []
     rejected = rejection_log.Rejections(lines.append)

@@ -18,8 +18,8 @@ pytest.importorskip('rclpy', reason='the nodes need rclpy')
 from geometry_msgs.msg import PoseStamped, TwistStamped  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from support.nodes.graph import SLOW_CLOCK, START_UP, graph  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from support.nodes.graph import START_UP, graph, trajectory  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from psdyn_ros.api.orientation import rotation  # noqa: E402
 from psdyn_ros.control.laws.registry import make_law  # noqa: E402
@@ -210,19 +210,16 @@ def test_two_processes_move_the_other_assembly_of_the_five_bar(tmp_path):
     assembly = '-p', 'assembly:=' + ' '.join(f'{name}={value}' for name, value in LOW.items())
     machine = ('-p', f'robot_description:={URDF / "five_bar.urdf"}', *assembly)
     with graph(tmp_path, '/low') as g:
-        states = g.listen(JointState, 'joint_states')
         commands = g.listen(JointState, 'controller/joint_commands')
         trajectories = g.publisher(JointTrajectory, 'controller/joint_trajectory')
-        g.start('simulator', *machine, *SLOW_CLOCK, '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
+        states = g.simulate(*machine)
         g.start_controller(*assembly, machine='five_bar')
         g.hold()
         g.until(lambda: states and commands and trajectories.get_subscription_count(), START_UP)
         target = m.initial_position + [0.2, -0.1]
         names, q, _, _ = m.joint_state(target)
         joints = ['elbow_1', 'shoulder_1']
-        point = JointTrajectoryPoint(positions=[float(q[names.index(name)]) for name in joints])
-        point.time_from_start.sec = 1
-        trajectories.publish(JointTrajectory(joint_names=joints, points=[point]))
+        trajectories.publish(trajectory(joints, [q[names.index(name)] for name in joints]))
         g.until(lambda: g.stops or list(states[-1].position) == pytest.approx(q, abs=2e-3), START_UP)
         assert g.stops == 0
         assert g.processes.stop() == {'simulator': 0, 'controller': 0}

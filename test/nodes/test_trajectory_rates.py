@@ -6,9 +6,8 @@ from support.machines import URDF
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from sensor_msgs.msg import JointState  # noqa: E402
-from support.nodes.graph import SLOW_CLOCK, START_UP, graph  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from support.nodes.graph import START_UP, away, graph, trajectory  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
@@ -27,22 +26,14 @@ def test_trajectory_is_taken_and_followed_to_its_end(crane, tmp_path, trigger, r
         declared.setdefault('plausibility', {})['clock_skew'] = max(0.005, 1.5 / rate)
 
     with graph(tmp_path, f'/{trigger}_{rate:.0f}') as g:
-        states, references = g.listen(JointState, 'joint_states'), g.listen(JointTrajectory, 'controller/reference')
+        references = g.listen(JointTrajectory, 'controller/reference')
         trajectories = g.publisher(JointTrajectory, 'controller/joint_trajectory')
-        g.start('simulator', *MACHINE, *SLOW_CLOCK, '-p', f'rate:={rate}', '-p', 'command_timeout:=0.2',
-                '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
+        states = g.simulate(*MACHINE, '-p', f'rate:={rate}', '-p', 'command_timeout:=0.2')
         g.start_controller('-p', f'trigger:={trigger}', '-p', f'rate:={rate}', '-p', 'bandwidth:=3.0', change=at_rate)
         g.hold()
         g.until(lambda: states and references and trajectories.get_subscription_count(), START_UP)
         target = crane.initial_position + WAY
-        point = JointTrajectoryPoint(positions=target.tolist())
-        point.time_from_start.sec = 1
-        trajectories.publish(JointTrajectory(joint_names=list(crane.actuators), points=[point]))
-
-        def error():
-            now = dict(zip(states[-1].name, states[-1].position))
-            return np.abs(target - [now[name] for name in crane.actuators]).max()
-
-        g.until(lambda: error() < 2e-3, 60.0)
+        trajectories.publish(trajectory(crane.actuators, target))
+        g.until(lambda: away(states[-1], crane.actuators, target) < 2e-3, 60.0)
         assert g.stops == 0
         assert g.processes.stop() == {'controller': 0, 'simulator': 0}

@@ -17,10 +17,6 @@ def figures():
     return module
 
 
-def test_no_folder_has_more_than_16_files(figures):
-    assert max(figures.folders().values()) <= figures.MAX_FILES
-
-
 def test_functions_do_not_grow(figures):
     every = list(figures.functions())
     assert len(every) > 2000
@@ -34,7 +30,7 @@ def test_functions_do_not_grow(figures):
 
 def test_lines_are_counted_as_git_has_them(figures):
     outside, tests = figures.lines()
-    assert 20_000 < outside < 52_450 and tests > 20_000
+    assert 20_000 < outside < 52_372 and 20_000 < tests < 55_817
 
 
 @pytest.mark.dds

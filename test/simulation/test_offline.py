@@ -11,7 +11,6 @@ from support import urdf_text as urdf
 from support.general_machines import general_machine
 from support.machines import load
 from support.paths import ROOT
-from support.reference import reference
 
 import psdyn_ros
 from psdyn_ros.model.errors import NonFiniteError, ShapeError, StateError, UnknownNameError, UnreachableStrokeError
@@ -89,22 +88,6 @@ def test_balloon_without_dampers_for_twenty_seconds():
     motion = simulate(m, m.initial_position, np.zeros(9), TIMES, external=forces)
     check_conservation(motion, motion.energy)
     np.testing.assert_allclose(np.linalg.norm(motion.x[:, 3:7], axis=1), 1.0, rtol=1e-14)
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_balloon_moves_as_the_reference_does_for_twenty_seconds():
-    m, data = machine('balloon'), reference('balloon')
-    forces = ExternalForces(m, ROOT / 'config' / 'balloon.yaml')
-    rows = data['rows']
-    motion = simulate(m, m.initial_position, np.zeros(9), [row['t'] for row in rows], external=forces)
-    for row, x, xd, energy in zip(rows, motion.x, motion.xd, motion.energy):
-        np.testing.assert_allclose(x, [*row['position_B'], *row['quat_xyzw'], row['p'], row['theta1'], row['theta2']],
-                                   rtol=0, atol=1e-6)
-        np.testing.assert_allclose(xd, [*row['v_body'], *row['omega_body'], row['pd'], row['theta1d'], row['theta2d']],
-                                   rtol=0, atol=1e-6)
-        assert energy == pytest.approx(row['energy'], abs=1e-6)
-    assert np.diff(motion.energy).max() < 0.0
 
 
 def period_by_energy(m, start, far):

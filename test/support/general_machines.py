@@ -157,7 +157,7 @@ class _Builder:
         elements = []
         if floating:
             elements = [urdf.link('world'), urdf.joint('float', 'floating', 'world', 'base_link', (0, 0, 0), (0, 0, 0))]
-        elements += [self._inertia(link) for link in self.pose]
+        elements += [urdf.random_link(link, rng, (2, 20), 0.3) for link in self.pose]
         for joint in self.joints:
             reach = REACH.get(joint.kind, 0.0)
             limit = (joint.position - reach, joint.position + reach) if joint.name in coordinates else WIDE
@@ -245,20 +245,11 @@ class _Builder:
                 return [int(k) for k in chosen]
         return None
 
-    def _inertia(self, link):
-        """Return a link with the inertia of some real body: each principal moment is a sum of two numbers."""
-        mass = round(self.rng.uniform(2, 20), 3)
-        a, b, c = np.round(mass * self.rng.uniform(0.01, 0.1, 3), 4)
-        rotation = urdf.rotation(self.short(3))
-        inertia = rotation @ np.diag((b + c, a + c, a + b)) @ rotation.T
-        return urdf.link(link, mass, self.short(0.3), inertia, self.short(3))
-
     def _losses(self):
         return tuple(np.round(self.rng.uniform(1, 20, 2), 2)) if self.friction else None
 
     def short(self, size, n=3):
-        """Draw n numbers of few digits, so that only what closes a loop has all of them."""
-        return np.round(self.rng.uniform(-size, size, n), 3)
+        return urdf.few_digits(self.rng, size, n)
 
     def unit(self):
         axis = self.rng.normal(size=3)

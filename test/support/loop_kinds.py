@@ -111,24 +111,19 @@ def knuckle(builder, name, parent):
     return 2, [f'{name}_rod_first', f'{name}_rod_second']
 
 
-def rusr(builder, name, parent):
+def rusr(builder, name, parent, pins=2, closure='spherical'):
     """Crank, universal joint, coupler, spherical closure, rocker."""
     tip = builder.near(parent, 0.8)
     crank = builder.joint(f'{name}_crank', 'revolute', parent, builder.near(parent), builder.unit())
-    coupler = _crossed(builder, f'{name}_cross', crank, builder.near(parent, 0.8), 2)
+    coupler = _crossed(builder, f'{name}_cross', crank, builder.near(parent, 0.8), pins)
     rocker = builder.joint(f'{name}_rocker', builder.turning(), parent, builder.near(parent), builder.unit())
-    builder.close(f'{name}_close', 'spherical', coupler, rocker, tip, builder.unit())
+    builder.close(f'{name}_close', closure, coupler, rocker, tip, builder.unit())
     return 1, []
 
 
 def rsur(builder, name, parent):
     """Crank, spherical joint as three crossed pins, coupler, universal closure, rocker."""
-    tip = builder.near(parent, 0.8)
-    crank = builder.joint(f'{name}_crank', 'revolute', parent, builder.near(parent), builder.unit())
-    coupler = _crossed(builder, f'{name}_cross', crank, builder.near(parent, 0.8), 3)
-    rocker = builder.joint(f'{name}_rocker', builder.turning(), parent, builder.near(parent), builder.unit())
-    builder.close(f'{name}_close', 'universal', coupler, rocker, tip, builder.unit())
-    return 1, []
+    return rusr(builder, name, parent, 3, 'universal')
 
 
 def _crossed(builder, name, link, point, pins):

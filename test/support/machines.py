@@ -220,19 +220,13 @@ class _Builder:
         self.link(child)
 
     def link(self, name):
-        """Add a link with the inertia of some real body: each principal moment is a sum of two numbers."""
-        mass = round(self.rng.uniform(5, 50), 3)
-        a, b, c = np.round(mass * self.rng.uniform(0.01, 0.1, 3), 4)
-        rotation = urdf.rotation(self.short(3))
-        inertia = rotation @ np.diag((b + c, a + c, a + b)) @ rotation.T
-        self.elements.append(urdf.link(name, mass, self.short(0.4), inertia, self.short(3)))
+        self.elements.append(urdf.random_link(name, self.rng, (5, 50), 0.4))
 
     def losses(self):
         return tuple(np.round(self.rng.uniform(1, 50, 2), 2)) if self.friction else None
 
     def short(self, size, n=3):
-        """Draw n numbers of few digits, so that only what closes a loop has all of them."""
-        return np.round(self.rng.uniform(-size, size, n), 3)
+        return urdf.few_digits(self.rng, size, n)
 
 
 def hiab(lift_only=False):

@@ -22,6 +22,20 @@ def link(name, mass=0.0, com=(0, 0, 0), inertia=None, rpy=(0, 0, 0)):
             f'<inertia {moments}/></inertial></link>')
 
 
+def random_link(name, rng, masses, far):
+    """Write a link with the inertia of some real body: each principal moment is a sum of two numbers."""
+    mass = round(rng.uniform(*masses), 3)
+    a, b, c = np.round(mass * rng.uniform(0.01, 0.1, 3), 4)
+    turned = rotation(few_digits(rng, 3))
+    inertia = turned @ np.diag((b + c, a + c, a + b)) @ turned.T
+    return link(name, mass, few_digits(rng, far), inertia, few_digits(rng, 3))
+
+
+def few_digits(rng, size, n=3):
+    """Draw n numbers of few digits, so that only what closes a loop has all of them."""
+    return np.round(rng.uniform(-size, size, n), 3)
+
+
 def link_6x6(name, spatial):
     """Write a link whose spatial inertia (linear part first) is given at its own origin."""
     m = np.array(spatial)

@@ -7,14 +7,7 @@ from ...kernels.hydraulics.records import PA, PRESSURE_A, PRESSURE_B
 from ...model.errors import StateError
 from ...model.units import BAR
 from .checks import check_hydraulics
-from .statics import (
-    equilibrium_state,
-    frictionless,
-    holding_efforts,
-    hydraulic_records,
-    natural_modes,
-    oil_stiffness,
-)
+from .statics import equilibrium_state, frictionless, holding_efforts, hydraulic_records, natural_modes, oil_stiffness
 
 LITRES_PER_MINUTE = 6e4
 

@@ -8,15 +8,7 @@ from ...control.reference.swing_damping import RATIO
 from ...control.reference.swing_shaper import KINDS, ZVD
 from ...model.parameters.hydraulics import EFFORT, MODES
 from ...model.parameters.safety import MAX_TIMEOUT_S
-from ..runtime.parameters import (
-    MACHINE,
-    PRESSURE_TOPICS,
-    REALTIME,
-    Parameter,
-    ParameterError,
-    declare_map,
-    release,
-)
+from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, REALTIME, Parameter, ParameterError, declare_map, release
 
 PARAMETERS = MACHINE + REALTIME + (
     Parameter('safety', '', 'YAML file of safe outputs, timeouts and limits of the machine; without it the node is not '

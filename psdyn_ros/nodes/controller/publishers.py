@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 from rclpy.duration import Duration
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -14,7 +13,7 @@ from ...model.parameters.safety import BRAKE
 from ..messages.commands import FIELDS
 from ..messages.conversions import LEVELS, JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
 from ..runtime import diagnostics
-from ..runtime.qos import LATEST, RELIABLE
+from ..runtime.qos import ADJUSTABLE, LATEST, RELIABLE
 from .cycle_statistics import STATISTICS
 
 STATE = ('state', 'valid', 'enabled', 'feedforward', 'speed', 'cycle')
@@ -42,9 +41,8 @@ class ControllerOutputs:
         self._statistics = LabelledArrayWriter(('control cycle',), STATISTICS)
         self._writers = {}              # which actuators have a command, as bytes -> `_CommandWriter`
         self._whole = _CommandWriter(self._names, self._interfaces, np.ones(len(self._names), dtype=bool))
-        overrides = QoSOverridingOptions.with_default_policies()
         self._publishers = [
-            node.create_publisher(JointState, '~/joint_commands', LATEST, qos_overriding_options=overrides),
+            node.create_publisher(JointState, '~/joint_commands', LATEST, **ADJUSTABLE),
             node.create_publisher(Float64MultiArray, '~/commands', LATEST),
             node.create_publisher(JointTrajectory, '~/reference', RELIABLE),
             node.create_publisher(Float64MultiArray, '~/state', RELIABLE),

@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Bool, String
 from trajectory_msgs.msg import JointTrajectory
@@ -22,7 +21,7 @@ from ..messages.base_motion import BaseInputs, check_imu, three
 from ..messages.conversions import MessageError, OversizeError, RepeatedNameError, read_message
 from ..messages.pressures import PressureInputs
 from ..messages.streamed_point import PointReader
-from ..runtime.qos import LATCHED, LATEST, SENSOR_DATA
+from ..runtime.qos import ADJUSTABLE, LATCHED, LATEST, SENSOR_DATA
 from ..runtime.rejection_log import brief
 from ..runtime.robot_description import TOPIC
 from .trajectory_message import SerializedTrajectory
@@ -55,10 +54,8 @@ class ControllerInputs:
         self._point, self._point_read, self._overtaken = None, False, 0     # kept; since the last cycle: read, lost
         # text of the description that came last, or that is used
         self._known = setup.description if setup.description.lstrip().startswith('<') else None
-        overrides = QoSOverridingOptions.with_default_policies()
         before = list(node.subscriptions)
-        states = node.create_subscription(JointState, 'joint_states', self._state, SENSOR_DATA,
-                                          qos_overriding_options=overrides, raw=True)
+        states = node.create_subscription(JointState, 'joint_states', self._state, SENSOR_DATA, **ADJUSTABLE, raw=True)
         node.create_subscription(Bool, '~/emergency_stop', self._emergency_stop, LATEST)
         if hydraulics is not None and hydraulics.cylinders:
             PressureInputs(node, tuple(hydraulics.cylinders), *setup.pressures,

@@ -21,7 +21,6 @@ import time
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
 from rclpy.clock import Clock, ClockType
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -32,7 +31,7 @@ from ...model.units import SECOND
 from ..messages import conversions
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import MACHINE, Parameter
-from ..runtime.qos import RELIABLE, SENSOR_DATA
+from ..runtime.qos import ADJUSTABLE, RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 from .feedforward_inputs import EFFORTS_OF, take_payload
@@ -60,15 +59,11 @@ class AnnotatorNode:
         self._states = conversions.StateReader(machine.driven_machine, p.closure_tolerance, lambda names: None)
         self._state = None                          # (ns on a steady clock, x, xd)
         self._passed, self._last = 0, 'no trajectory came'
-        overrides = QoSOverridingOptions.with_default_policies()
-        self._output = node.create_publisher(JointTrajectory, '~/trajectory_out', RELIABLE,
-                                             qos_overriding_options=overrides)
+        self._output = node.create_publisher(JointTrajectory, '~/trajectory_out', RELIABLE, **ADJUSTABLE)
         self._publish_diagnostics = diagnostics.publisher(node)
-        node.create_subscription(JointTrajectory, '~/trajectory_in', self._on_trajectory, RELIABLE,
-                                 qos_overriding_options=overrides)
+        node.create_subscription(JointTrajectory, '~/trajectory_in', self._on_trajectory, RELIABLE, **ADJUSTABLE)
         if p.from_state:
-            node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_DATA,
-                                     qos_overriding_options=overrides)
+            node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_DATA, **ADJUSTABLE)
         node.create_subscription(InertiaStamped, '~/payload', self._on_payload, RELIABLE)
         node.create_timer(1.0 / p.report_rate, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
         node.get_logger().info(f'{machine.name}: trajectories with efforts at most {p.max_dt:g} s apart')

@@ -25,7 +25,6 @@ import time
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
 from rclpy.clock import Clock, ClockType
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -37,7 +36,7 @@ from ..messages import conversions
 from ..messages.conversions import MessageError
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import MACHINE, Parameter, ParameterError
-from ..runtime.qos import LATEST, RELIABLE, SENSOR_DATA
+from ..runtime.qos import ADJUSTABLE, LATEST, RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 from .feedforward_inputs import EFFORTS_OF, MotionReader, Sources, take_payload
@@ -95,11 +94,9 @@ class FeedforwardNode:
 
     def _connect(self, p):
         node, steady = self._node, Clock(clock_type=ClockType.STEADY_TIME)
-        overrides = QoSOverridingOptions.with_default_policies()
         self._publish_efforts = node.create_publisher(JointState, '~/feedforward', RELIABLE).publish
         self._publish_actuators = node.create_publisher(JointState, '~/actuator_feedforward', RELIABLE).publish
-        self._publish_commands = node.create_publisher(Float64MultiArray, '~/commands', LATEST,
-                                                       qos_overriding_options=overrides).publish
+        self._publish_commands = node.create_publisher(Float64MultiArray, '~/commands', LATEST, **ADJUSTABLE).publish
         self._publish_terms = node.create_publisher(Float64MultiArray, '~/terms', RELIABLE).publish \
             if p.publish_terms else None
         self._publish_diagnostics = diagnostics.publisher(node)
@@ -114,8 +111,7 @@ class FeedforwardNode:
         for source in wanted:
             kind, topic, read, qos = inputs[source]
             if kind is not None:
-                subscription = node.create_subscription(kind, topic, self._on(source, read), qos,
-                                                        qos_overriding_options=overrides)
+                subscription = node.create_subscription(kind, topic, self._on(source, read), qos, **ADJUSTABLE)
                 topics[source] = subscription.topic_name
         self._sources = Sources(topics, node.count_publishers, self._timeout)
         node.create_subscription(InertiaStamped, '~/payload', self._on_payload, RELIABLE)

@@ -17,7 +17,6 @@ import time
 
 import numpy as np
 from rclpy.clock import Clock, ClockType
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
 from ...control.monitors.singularity import toggle_measure
@@ -30,7 +29,7 @@ from ..messages.conversions import MessageError
 from ..messages.pressures import PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, Parameter
-from ..runtime.qos import RELIABLE, SENSOR_DATA
+from ..runtime.qos import ADJUSTABLE, RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 
@@ -67,14 +66,10 @@ class LoopStateNode:
         self._answered = 0
         self._writers = {}
         self._forces = _Forces(node, machine, p, self._rejections) if p.effort_source == 'pressures' else None
-        overrides = QoSOverridingOptions.with_default_policies()
-        self._publish_full = node.create_publisher(JointState, 'joint_states_full', RELIABLE,
-                                                   qos_overriding_options=overrides).publish
-        self._publish_actuators = node.create_publisher(JointState, '~/actuator_states', RELIABLE,
-                                                        qos_overriding_options=overrides).publish
+        self._publish_full = node.create_publisher(JointState, 'joint_states_full', RELIABLE, **ADJUSTABLE).publish
+        self._publish_actuators = node.create_publisher(JointState, '~/actuator_states', RELIABLE, **ADJUSTABLE).publish
         self._publish_diagnostics = diagnostics.publisher(node)
-        node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_DATA,
-                                 qos_overriding_options=overrides)
+        node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_DATA, **ADJUSTABLE)
         node.create_timer(1.0 / p.report_rate, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
         node.get_logger().info(f'{machine.name}: {len(machine.joints)} joints from any that fix '
                                f'{", ".join(machine.coordinates)}')

@@ -19,7 +19,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from geometry_msgs.msg import PoseArray, PoseStamped
 from rclpy.clock import Clock, ClockType
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -35,7 +34,7 @@ from ..messages import conversions
 from ..messages.action import action_modules
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import MACHINE, Parameter, ParameterError
-from ..runtime.qos import RELIABLE, SENSOR_DATA
+from ..runtime.qos import ADJUSTABLE, RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 
@@ -81,12 +80,11 @@ class PlannerNode:
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._send, self._listens = self._output()
         self._publish_diagnostics = diagnostics.publisher(node)
-        overrides = QoSOverridingOptions.with_default_policies()
         on_state = self._rejections.checked('joint_states', self._on_state)
         for kind, topic, take, qos in ((PoseStamped, '~/goal', self._on_goal, RELIABLE),
                                        (PoseArray, '~/way', self._on_way, RELIABLE),
                                        (JointState, 'joint_states', on_state, SENSOR_DATA)):
-            node.create_subscription(kind, topic, take, qos, qos_overriding_options=overrides)
+            node.create_subscription(kind, topic, take, qos, **ADJUSTABLE)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         node.create_timer(POLL, self._look, clock=steady)
         node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
@@ -99,9 +97,8 @@ class PlannerNode:
     def _output(self):
         """Return functions: one sends a JointTrajectory to the controller, one says whether that listens."""
         if self._p.output == TOPIC:
-            publisher = self._node.create_publisher(
-                JointTrajectory, 'controller/joint_trajectory', RELIABLE,
-                qos_overriding_options=QoSOverridingOptions.with_default_policies())
+            publisher = self._node.create_publisher(JointTrajectory, 'controller/joint_trajectory', RELIABLE,
+                                                    **ADJUSTABLE)
             return publisher.publish, publisher.get_subscription_count
         modules = action_modules()
         if modules is None:

@@ -18,7 +18,6 @@ import time
 
 from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
 from ...model.errors import PsdynError, did_you_mean
@@ -31,7 +30,7 @@ from ..messages import conversions
 from ..messages.pressures import TOPICS, PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, Parameter, ParameterError
-from ..runtime.qos import LONG_QUEUE, RELIABLE, SENSOR_QUEUE
+from ..runtime.qos import ADJUSTABLE, LONG_QUEUE, RELIABLE, SENSOR_QUEUE
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 from .validator_diagnostics import ValidatorReport
@@ -88,16 +87,15 @@ class ValidatorNode:
 
     def _connect(self, p, hydraulics, settings):
         node = self._node
-        overrides = QoSOverridingOptions.with_default_policies()
         self._publish_predicted, self._publish_residual = (
-            node.create_publisher(JointState, f'~/{name}', LONG_QUEUE, qos_overriding_options=overrides).publish
+            node.create_publisher(JointState, f'~/{name}', LONG_QUEUE, **ADJUSTABLE).publish
             for name in ('predicted', 'residual'))
         self._publish_force, self._publish_deviation = (
             node.create_publisher(WrenchStamped, f'~/{name}', RELIABLE).publish
             for name in ('external_force', 'external_force_deviation'))
         publish = diagnostics.publisher(node)
         states = node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_QUEUE,
-                                          qos_overriding_options=overrides, raw=True).topic_name
+                                          **ADJUSTABLE, raw=True).topic_name
         pressures = ''
         if self._by_pressures:
             PressureInputs(node, tuple(hydraulics.cylinders), p.pressure_source, p.pressure_topic,

@@ -2,7 +2,6 @@
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import FluidPressure, JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -12,7 +11,7 @@ from ...model.parameters.sensors import KINDS
 from ...model.units import SECOND
 from ...simulation.sensors.kinds import PRESSURES
 from ..messages.conversions import JointStateWriter, LabelledArrayWriter
-from ..runtime.qos import RELIABLE
+from ..runtime.qos import ADJUSTABLE, RELIABLE
 from .messages import (
     DynamicStateWriter,
     DynamicsWriter,
@@ -44,8 +43,7 @@ class PlantOutputs:
         self._measured = MeasuredJoints(plant, sensors.channels, setup.measured)
         self._mounted = [MountedOutput(node, one, sensors.channels) for one in sensors.mounted]
         self._actuated = [self._joints.index(name) for name in self._machine.actuators]
-        self._states = node.create_publisher(
-            JointState, 'joint_states', RELIABLE, qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._states = node.create_publisher(JointState, 'joint_states', RELIABLE, **ADJUSTABLE)
         self._base = None
         if self._machine.floating:
             self._base = tuple(make(self._machine, self._machine.machine.base_link)

@@ -2,17 +2,15 @@
 import csv
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ...validation.report.figure_style import BLUE, DPI, VERMILLION
+from ...validation.report.figure_style import BLUE, VERMILLION, panels
 
 LEVELS = 8
 
 
 def draw(chart, path, title):
     """Write the picture of a `LoadChart` to a file: masses in the plane of reach and height, and the best per reach."""
-    figure = Figure(figsize=(11.0, 6.0), layout='constrained')
-    plane, curve = figure.subplots(1, 2)
+    figure, ((plane, curve),) = panels(11.0, 6.0, 1, 2)
     known = np.ma.masked_invalid(chart.mass)
     finite = known.compressed()
     # each curve of equal mass is as far from the next one as a share of the nodes
@@ -29,8 +27,7 @@ def draw(chart, path, title):
     curve.set_ylim(0.0, 1.05 * np.quantile(finite, 0.99))
     for axes in (plane, curve):
         axes.set_xlabel('reach [m]')
-        axes.grid(True, color='#dddddd', linewidth=0.6)
-    figure.savefig(path, dpi=DPI)
+    figure.savefig(path)
 
 
 def rounded(masses):

@@ -2,10 +2,9 @@
 import csv
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ...control.offline.time_optimal import opening_loss
-from ...validation.report.figure_style import BLACK, BLUE, DPI, VERMILLION, finish
+from ...validation.report.figure_style import BLACK, BLUE, VERMILLION, finish, panels
 
 PER_MINUTE = 6e4        # l/min of m^3/s
 
@@ -14,8 +13,7 @@ def draw(motion, limits, path, title):
     """Write the picture of a `PlannedMotion` within `PathLimits` to a file: speeds, efforts and flow with limits."""
     names = motion.axes['f'].names
     rows = len(names) + np.isfinite(limits.flow)
-    figure = Figure(figsize=(12.0, 2.3 * rows), layout='constrained')
-    grid = figure.subplots(rows, 2, sharex=True, squeeze=False)
+    figure, grid = panels(12.0, 2.3 * rows, rows, 2, sharex=True)
     lost_up, lost_down = opening_loss(limits, motion.xd)
     for k, name in enumerate(names):
         speed, effort = grid[k]
@@ -33,7 +31,7 @@ def draw(motion, limits, path, title):
         _shares(grid[-1][1], motion)
     figure.suptitle(f'{title}; limits dashed')
     finish(grid, since='since the start')
-    figure.savefig(path, dpi=DPI)
+    figure.savefig(path)
 
 
 def _plot(axes, time, values, lower, upper):

@@ -37,7 +37,7 @@ from . import free_response, hanging, rig_demo
 from .demo_safety import declared_safety
 from .demonstration import DURATION, demonstration, through
 from .machine_run import NOTICE, RATE_OF_REPORTS, Encoders, MachineRun, controller_parameters, declaration
-from .parameter_file import read_parameters
+from .parameter_file import read_parameters, write_parameters
 from .recorder import Recorder
 from .scene import SCENE, scene_messages
 from .session import DemoError, StoppedError, graph, stop, terminable
@@ -350,7 +350,7 @@ def _record(bag, name, setup, manipulator, waypoints, lock_step):
 def _write_parameters(name, setup, manipulator, logs, lock_step):
     """The path of the parameter file of both nodes in a run."""
     chosen = setup.runs[name]
-    parameters, safety, weak = logs / 'parameters.yaml', logs / 'safety.yaml', chosen['law'] in BASELINE.values()
+    safety, weak = logs / 'safety.yaml', chosen['law'] in BASELINE.values()
     safety.write_text(yaml.safe_dump(declaration(manipulator, setup.safety, lock_step, weak)))
     controller = {**setup.controller, 'robot_description': setup.urdf, **chosen, 'safety': str(safety),
                   **controller_parameters(lock_step)}
@@ -358,9 +358,7 @@ def _write_parameters(name, setup, manipulator, logs, lock_step):
         controller.pop('gains', None)       # they are those of the other law
     simulator = {**setup.simulator, 'robot_description': setup.urdf, 'report_rate': RATE_OF_REPORTS,
                  'step_on_command': lock_step}
-    parameters.write_text(yaml.safe_dump({'simulator': {'ros__parameters': simulator},
-                                          'controller': {'ros__parameters': controller}}))
-    return parameters
+    return write_parameters(logs / 'parameters.yaml', simulator=simulator, controller=controller)
 
 
 def _motion_time(waypoints):

@@ -1,7 +1,5 @@
 """The demonstration of a machine that no controller can move: the simulator alone, recorded and judged."""
 
-
-import yaml
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
@@ -10,6 +8,7 @@ from ...nodes.messages.conversions import stamp_to_ns
 from ...simulation.external_forces import ExternalForces
 from ...validation.bags.recording import TOPICS, read_free_motion
 from ...validation.report.free_response import evaluate, write_report
+from .parameter_file import write_parameters
 from .recorder import Recorder
 from .session import PlantState, Waiting, graph, stop
 
@@ -49,10 +48,9 @@ def _record(bag, setup, manipulator):
     """Let the simulator run from its start, and write what it says into a bag."""
     logs = bag.parent / 'log' / bag.name
     logs.mkdir(parents=True, exist_ok=True)
-    parameters = logs / 'parameters.yaml'
-    parameters.write_text(yaml.safe_dump({'simulator': {'ros__parameters': {
+    parameters = write_parameters(logs / 'parameters.yaml', simulator={
         **setup.simulator, 'robot_description': setup.urdf, 'report_rate': 5.0, 'command_timeout': COMMAND_TIMEOUT,
-        'max_catch_up': MAX_CATCH_UP}}}))
+        'max_catch_up': MAX_CATCH_UP})
     topics = {TOPICS.states: JointState}
     if manipulator.floating:
         topics.update({TOPICS.base_pose: PoseStamped, TOPICS.base_twist: TwistStamped})

@@ -1,5 +1,7 @@
 """Parameter files as ROS reads them, for the demonstration, which starts the nodes with what is in one."""
 
+import yaml
+
 from ...model.errors import ModelError
 from ...model.text_file import read_text
 from ...model.yaml_file import plain_contents
@@ -20,6 +22,12 @@ def read_parameters(path, nodes):
         for node in nodes if name in ('*', '**') else {name} & set(nodes):
             found[node].update(value)
     return found
+
+
+def write_parameters(path, **nodes):
+    """Write {node: {parameter: value}} into a file that ROS reads; return its path."""
+    path.write_text(yaml.safe_dump({node: {PARAMETERS: values} for node, values in nodes.items()}))
+    return path
 
 
 def _sections(path, contents, name):

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import yaml
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -16,6 +15,7 @@ from ...simulation.plant import RUNNING
 from ...validation.bags.recording import TOPICS, joint_series, read_messages, telemetry_series
 from ...validation.bags.simulated_bag import STATES, TELEMETRY
 from ...validation.report import split
+from .parameter_file import write_parameters
 from .recorder import Recorder
 from .session import PlantState, Waiting, graph, stop
 
@@ -95,15 +95,13 @@ def _record(bag, setup, commands, on_rig, real_time):
     """Let a machine run under the commands, whole or with a cylinder on a rig; returns a `SplitRecording`."""
     logs = bag.parent / 'log' / bag.name
     logs.mkdir(parents=True, exist_ok=True)
-    parameters = logs / 'parameters.yaml'
     common = {'robot_description': setup.urdf, 'hydraulics': setup.simulator['hydraulics'], 'ttl': TTL,
               'rate': setup.simulator['rate'], 'report_rate': 5.0}
     simulator = {key: value for key, value in {**setup.simulator, **common}.items() if key != 'sensors'}
     if not real_time:
         simulator['step_on_command'] = True
-    parameters.write_text(yaml.safe_dump({
-        'simulator': {'ros__parameters': simulator}, 'rig': {'ros__parameters': {
-            **common, 'cylinder': on_rig or '', 'step_on_motion': not real_time}}}))
+    parameters = write_parameters(logs / 'parameters.yaml', simulator=simulator, rig={
+        **common, 'cylinder': on_rig or '', 'step_on_motion': not real_time})
     measured = f'/simulator/measured/{on_rig}'
     # what a recording of a machine has, for `psdyn validate`, beside what is true
     topics = {TRUTH: JointState, TOPICS.telemetry: Float64MultiArray, STATES: JointState, TELEMETRY: Float64MultiArray}

@@ -182,10 +182,12 @@ def own_node(domain=None, name='demo', namespace=None):
         node = rclpy.create_node(name, namespace=namespace, context=context)
         executor = make_executor(context)
         executor.add_node(node)
-        with interruptible():
-            yield node, lambda timeout_sec: _uninterrupted(lambda: executor.spin_once(timeout_sec=timeout_sec))
-        executor.shutdown()
-        node.destroy_node()
+        try:
+            with interruptible():
+                yield node, lambda timeout_sec: _uninterrupted(lambda: executor.spin_once(timeout_sec=timeout_sec))
+        finally:
+            executor.shutdown()
+            node.destroy_node()
     finally:
         rclpy.try_shutdown(context=context)
 

@@ -1,9 +1,10 @@
 """A controller core on a plant, cycle by cycle in a time of their own; whatever goes between them can be spoilt."""
 
 import math
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 
@@ -290,17 +291,9 @@ class Bench:
 
     # how things are spoilt
 
-    @contextmanager
     def spoilt(self, **hooks):
         """With these attributes of the bench, such as spoil_state=function, and as they were afterwards."""
-        before = {name: getattr(self, name) for name in hooks}
-        for name, value in hooks.items():
-            setattr(self, name, value)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                setattr(self, name, value)
+        return mock.patch.multiple(self, **hooks)
 
     @contextmanager
     def unrestrained(self):
@@ -308,25 +301,12 @@ class Bench:
 
         Where the motion is watched they do: a law is one fault, and checks that fail with it are another.
         """
-        if self.motion_watched:
+        with ExitStack() as stack:
+            for kind in () if self.motion_watched else (EffortCheck, FlowCheck, OpeningCheck):
+                stack.enter_context(mock.patch.object(self.core.checks[kind], 'restrain', lambda *given: None))
             yield
-            return
-        checks = [self.core.checks[kind] for kind in (EffortCheck, FlowCheck, OpeningCheck)]
-        for check in checks:
-            check.restrain = lambda *given: None
-        try:
-            yield
-        finally:
-            for check in checks:
-                del check.restrain
 
-    @contextmanager
     def law_spoilt(self, update):
         """With update(real command) in the place of what the law says."""
-        law = self.law
-        real = law.update
-        law.update = lambda *arguments, **named: update(real(*arguments, **named))
-        try:
-            yield
-        finally:
-            law.update = real
+        real = self.law.update
+        return mock.patch.object(self.law, 'update', lambda *arguments, **named: update(real(*arguments, **named)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ...control.safety.fault_table import CONDITIONS
 from ...model.errors import ModelError
+from ...validation.report.figure_style import panel, panels
 from .bench import JITTER, MOTION_LEVELS, PLANTS, PROBATION, RATE, RATES, TTL
 from .in_process import CONFIDENCE
 from .lies import cases
@@ -234,18 +235,14 @@ def missed_motions(trials):
 
 def draw_motions(trials, path):
     """Picture of speeds, times and ways of all motions, by group, with their bounds."""
-    import matplotlib
-    matplotlib.use('Agg')
-    from matplotlib import pyplot
     groups = sorted({one.group for one in trials})[::-1]
     plants = sorted({one.plant for one in trials})
-    panels = (('largest speed / allowed', lambda one: max(one.speed / one.allowed, 0.1), 1.0),
-              ('full spool against\nthe reference [ms]', lambda one: 1e3 * one.full, 20.0),
-              ('stop to rest [s]', lambda one: one.rest or 0.0, None),
-              ('way of the stop beyond\n$v^2/(2a)$ [mm, mrad]', lambda one: 1e3 * one.travel, 20.0))
-    figure, columns = pyplot.subplots(1, len(panels), figsize=(11.0, 0.26 * len(groups) + 1.4), sharey=True,
-                                      layout='constrained')
-    for axes, (title, value, bound) in zip(columns, panels):
+    shown = (('largest speed / allowed', lambda one: max(one.speed / one.allowed, 0.1), 1.0),
+             ('full spool against\nthe reference [ms]', lambda one: 1e3 * one.full, 20.0),
+             ('stop to rest [s]', lambda one: one.rest or 0.0, None),
+             ('way of the stop beyond\n$v^2/(2a)$ [mm, mrad]', lambda one: 1e3 * one.travel, 20.0))
+    figure, (columns,) = panels(11.0, 0.26 * len(groups) + 1.4, 1, len(shown), sharey=True)
+    for axes, (title, value, bound) in zip(columns, shown):
         for k, plant in enumerate(plants):
             some = [one for one in trials if one.plant == plant]
             axes.plot([value(one) for one in some], [groups.index(one.group) + 0.17 - 0.34 * k for one in some], '|',
@@ -253,13 +250,11 @@ def draw_motions(trials, path):
         if bound is not None:
             axes.axvline(bound, color='black', linewidth=1.0)
         axes.set_title(title, fontsize=9)
-        axes.grid(alpha=0.3)
     columns[0].set_xscale('log')
     columns[0].set_yticks(range(len(groups)), groups, fontsize=8)
     columns[0].set_ylim(-0.7, len(groups) - 0.3)
     columns[1].legend(loc='center right', fontsize=7)     # where nothing is drawn
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    figure.savefig(path)
 
 
 def is_good(summaries, kills, attacks, motions=()):
@@ -383,11 +378,8 @@ def _pairs(facts):
 
 def draw(summaries, path):
     """Picture of the worst reactions in cycles, as bars, and their bounds, as marks."""
-    import matplotlib
-    matplotlib.use('Agg')
-    from matplotlib import pyplot
     shown = [one for one in summaries if one.unit == 'cycles'][::-1]
-    figure, axes = pyplot.subplots(figsize=(8.0, 0.19 * len(shown) + 1.2), layout='constrained')
+    figure, axes = panel(8.0, 0.19 * len(shown) + 1.2, 'x')
     rows = range(len(shown))
     # one more, since 0 has no place on a logarithmic scale: a reaction in the same cycle is a bar up to 1
     worst = [math.nan if one.worst is None else one.worst + 1 for one in shown]
@@ -403,7 +395,5 @@ def draw(summaries, path):
     axes.set_ylim(-0.7, len(shown) - 0.3)
     axes.set_xlim(0.5, 800)
     axes.set_xlabel(f'control cycles ({RATE:g} Hz) until the output conforms; 0: in the same one')
-    axes.grid(axis='x', alpha=0.3)
     axes.legend(loc='lower right', fontsize=8)
-    figure.savefig(path, dpi=130)
-    pyplot.close(figure)
+    figure.savefig(path)

@@ -1,13 +1,12 @@
 """What happens to the control process itself: it begins without a state, is deactivated, dies, starts again; or its
 clock is set."""
 
-import numpy as np
 
 from ...control.safety.fault_table import CONDITIONS, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
 from .bench import PROBATION, TTL, Bench
-from .fault_trials import Trial, enable_at_rest, prepare
+from .fault_trials import Trial, begin_anew, enable_at_rest, prepare
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 DRIVEN = RUN, DEGRADED, HOLD, STOPPING
@@ -84,13 +83,7 @@ def _start_again(bench, failures):
             failures.append(refusal)
             return
         bench.turns(AFTER_A_START)
-        moved = np.abs(bench.plant.x - at_rest).max()
-        if moved > 0.5 * bench.declaration.tracking_tolerance.min() or bench.core.states.state is not HOLD:
-            failures.append(f'{bench.core.states.state.name}, moved by {moved:.3g} without a new reference')
-        bench.follow(bench.motion(0.5, 0.3))
-        bench.turns(2.0 * bench.period)
-        if bench.core.states.state is not RUN:
-            failures.append(f'{bench.core.states.state.name} with a new reference')
+        begin_anew(bench, at_rest, failures)
     except PsdynError as error:
         failures.append(f'{type(error).__name__}: {error}')
 

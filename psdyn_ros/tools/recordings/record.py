@@ -26,6 +26,7 @@ from ...validation.bags.recording import check_unused
 from ...validation.bags.simulated_bag import STATES, TELEMETRY, TRUTH
 from ...validation.report import page
 from ..demo.machine_run import Encoders, MachineRun, controller_parameters, declaration
+from ..demo.parameter_file import write_parameters
 from ..demo.recorder import Recorder
 from ..demo.session import DemoError, graph, stop, terminable
 from ..studies.loaded_crane import RANGES, SPEEDS, random_moves
@@ -162,7 +163,7 @@ def _run(case, setup):
 
 def _write_parameters(case, setup, logs):
     """The path of the parameter file of both nodes."""
-    safety, parameters, schedule = logs / 'safety.yaml', logs / 'parameters.yaml', logs / 'faults.yaml'
+    safety, schedule = logs / 'safety.yaml', logs / 'faults.yaml'
     declared = declaration(setup.model, setup.safety, setup.lock_step)
     for name, deceleration in DECELERATIONS.items():
         declared['actuators'][name]['deceleration'] = deceleration
@@ -179,9 +180,7 @@ def _write_parameters(case, setup, logs):
         simulator['faults'] = str(schedule)
     controller = {**common, 'robot_description': model_urdf(setup.urdf), 'law': 'valve_computed_torque',
                   'safety': str(safety), **controller_parameters(setup.lock_step)}
-    parameters.write_text(yaml.safe_dump({'simulator': {'ros__parameters': simulator},
-                                          'controller': {'ros__parameters': controller}}))
-    return parameters
+    return write_parameters(logs / 'parameters.yaml', simulator=simulator, controller=controller)
 
 
 def run(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sensors=PLAIN, seed=SEED):

@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
+from ...validation.report.figure_style import BLACK, BLUE, GREEN, VERMILLION, panel
 from . import PAGES
 from .calibration_runs import CASES, HEALTHY, PAYLOAD
 
@@ -64,7 +63,7 @@ def draw_causes(path, outcomes):
     """Write the picture of deviations; outcomes: [Outcome] of bags with something wrong."""
     names = list(dict.fromkeys(one.task.case for one in outcomes))
     kinds = list(dict.fromkeys(one.task.layout.pressures for one in outcomes))
-    figure, axes = _figure(12.0, 1.6 + 0.36 * len(names))
+    figure, axes = panel(12.0, 1.6 + 0.36 * len(names))
     axes.axvspan(-2.0, 2.0, color='#e8eef5', zorder=0)
     axes.axvline(0.0, color=BLACK, linewidth=0.8)
     for color, kind in zip(COLOURS, kinds):
@@ -87,7 +86,7 @@ def draw_causes(path, outcomes):
 def draw_delays(path, outcomes):
     """Write the picture of delays; outcomes: [Outcome] of healthy bags with delays."""
     layouts = list(dict.fromkeys(one.task.layout for one in outcomes))
-    figure, axes = _figure(12.0, 4.2)
+    figure, axes = panel(12.0, 4.2)
     for k, layout in enumerate(layouts):
         found = 1e3 * np.array(sorted(one for bag in outcomes if bag.task.layout == layout for one in bag.delays))
         at = k + np.linspace(-0.35, 0.35, len(found)) if len(found) > 1 else np.array([float(k)])
@@ -100,11 +99,3 @@ def draw_delays(path, outcomes):
     axes.set_xticks(range(len(layouts)), [layout.name for layout in layouts], fontsize=9)
     axes.set_ylabel('delay [ms]')
     figure.savefig(path, metadata={'Software': None})
-
-
-def _figure(width, height):
-    figure = Figure(figsize=(width, height), dpi=DPI, layout='constrained')
-    axes = figure.subplots()
-    axes.grid(True, color='#dddddd', linewidth=0.6)
-    axes.set_axisbelow(True)
-    return figure, axes

@@ -21,9 +21,8 @@ from ...model.parameters.hydraulics import read_hydraulics
 from ...model.parameters.sensors import read_sensors
 from ...model.text_file import read_text
 from ...model.units import ATMOSPHERE, SECOND
-from ...validation.bags.bulk_decoder import type_store
 from ...validation.bags.recording import write_bag
-from ...validation.bags.row_bag import Template, joint_states, labelled_array
+from ...validation.bags.row_bag import fluid_pressure, joint_states, labelled_array
 from ...validation.bags.simulated_bag import STATES, TELEMETRY
 from .loaded_crane import COM, PAYLOAD, RANGES, SPEEDS, payload_urdf, random_moves, tilted_urdf
 from .second_plant import SecondPlant, Sensors
@@ -373,7 +372,7 @@ class _Bag:
         t = self._instants(self._layout.pressures_hz, self._rng.uniform())
         pressure = self._true(t, self._case.late)[2][:, row, [port]]
         seen = self._seen(pressure, [f'{name}.pressure_{"ab"[port]}'])
-        return f'/{name}/pressure_{"ab"[port]}', _fluid_pressure(), _ns(t), (seen + ATMOSPHERE,)
+        return f'/{name}/pressure_{"ab"[port]}', fluid_pressure(), _ns(t), (seen + ATMOSPHERE,)
 
 
 def _ns(t):
@@ -387,12 +386,3 @@ def _sensors():
     channels = [f'{name}.{kind}' for name in machine.joints for kind in ('position', 'velocity', 'effort')]
     channels += [f'{name}.pressure_{port}' for name in oil().cylinders for port in 'ab']
     return read_sensors(SENSORS, channels)
-
-
-@cache
-def _fluid_pressure():
-    types = type_store().types
-    stamp = types['builtin_interfaces/msg/Time'](sec=0, nanosec=0)
-    header = types['std_msgs/msg/Header'](stamp=stamp, frame_id='')
-    return Template(lambda value: types['sensor_msgs/msg/FluidPressure'](
-        header=header, fluid_pressure=float(value[0]), variance=0.0), (1,))

@@ -1,10 +1,9 @@
 """The page and the picture of the study of identification."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ...validation.identification.identified import SPEEDS
-from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
+from ...validation.report.figure_style import BLACK, BLUE, GREEN, VERMILLION, panels
 from . import PAGES
 from .identification_runs import CARRIER, COM, MASS, SECONDS, friction_truth
 from .tracking_runs import CYLINDERS
@@ -47,8 +46,7 @@ def draw(path, results, conditions):
 
     results  {name of the condition: [Outcome]}
     """
-    figure = Figure(figsize=(12.0, 3.4 + 2.2), dpi=DPI, layout='constrained')
-    grid = figure.subplots(2, len(conditions), sharey=False)
+    figure, grid = panels(12.0, 5.6, 2, len(conditions), 'y')
     colors = dict(zip(CYLINDERS, (BLUE, VERMILLION, GREEN)))
     for column, condition in enumerate(conditions):
         found = results[condition.name]
@@ -70,9 +68,7 @@ def draw(path, results, conditions):
                 for way in (-1.0, 1.0):
                     axes.axhline(way * 100.0 * bound, color=BLACK, linestyle='--', linewidth=0.9)
             axes.axhline(0.0, color=LIMIT, linewidth=0.6)
-            axes.grid(True, axis='y', color='#dddddd', linewidth=0.6)
             axes.tick_params(labelsize=8)
-            axes.set_axisbelow(True)
     grid[0, 0].set_ylabel('error of the mass [%]')
     grid[1, 0].set_ylabel(f'of friction at {1e3 * SPEEDS[len(SPEEDS) // 2]:.0f} mm/s [%]')
     figure.legend(*grid[1, 0].get_legend_handles_labels(), loc='outside lower center', ncols=len(CYLINDERS), fontsize=8,

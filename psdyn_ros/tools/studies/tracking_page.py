@@ -1,12 +1,11 @@
 """The page and the picture of the study of tracking."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
+from ...validation.report.figure_style import BLUE, VERMILLION, panels
 from . import PAGES
 from .tracking_runs import CYLINDERS, PERIOD, PID, TORQUE
 
-BLUE, ORANGE, GRAY = '#0072B2', '#D55E00', '#dddddd'
 NAMES = {TORQUE: 'computed torque', PID: 'PID'}
 
 
@@ -27,11 +26,10 @@ def draw(path, errors, corners, in_corners):
     errors      {law: (N, 3) [m]} with an exact model
     in_corners  {law: [(3,)] [m]}, one for each of `corners`
     """
-    figure = Figure(figsize=(11.0, 7.0), dpi=110, layout='constrained')
-    axes = figure.subplots(2, 3)
+    figure, axes = panels(11.0, 7.0, 2, 3)
     figure.suptitle('Crane on valves, plain sensors, 2 ms late: exact model (above), corners of wrong models (below)',
                     fontsize=11)
-    colors = {TORQUE: BLUE, PID: ORANGE}
+    colors = {TORQUE: BLUE, PID: VERMILLION}
     for i, name in enumerate(CYLINDERS):
         above, below = axes[0, i], axes[1, i]
         for law in (PID, TORQUE):
@@ -45,9 +43,6 @@ def draw(path, errors, corners, in_corners):
                       label=NAMES[law])
         below.set_xticks(at, [f'{c.inertia:g}\n{c.areas:g}\n{c.valves:g}\n{c.friction:g}' for c in corners], fontsize=7)
         below.set_xlabel('inertia, areas, valves, friction of the model', fontsize=8)
-        for one in (above, below):
-            one.grid(True, axis='both' if one is above else 'y', color=GRAY, linewidth=0.6)
-            one.set_axisbelow(True)
     axes[0, 0].set_ylabel('error [mm]')
     axes[1, 0].set_ylabel('rms error [mm]')
     axes[0, 0].legend(fontsize=8, frameon=False)

@@ -3,12 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scipy.stats import binom
 
 from ...nodes.controller.cycle_statistics import EDGES
-from ...validation.report.figure_style import BLACK, BLUE, DPI, VERMILLION
+from ...validation.report.figure_style import BLACK, BLUE, VERMILLION, panels
 from ...validation.report.page import as_text
 
 NULL, ECHO, CONTROLLER = 'null', 'echo', 'controller'
@@ -105,8 +104,7 @@ def wording(results):
 def picture(results):
     """Figure: share of cycles beyond a duration, one row for each rate and trigger, one column for each duration."""
     rows = list(dict.fromkeys(key[1:] for key in results))
-    figure = Figure(figsize=(11.0, 1.0 + 2.6 * len(rows)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(rows), len(SHOWN), squeeze=False, sharex='col', sharey=True)
+    figure, grid = panels(11.0, 1.0 + 2.6 * len(rows), len(rows), len(SHOWN), sharex='col', sharey=True)
     for axes_of_row, (rate, trigger) in zip(grid, rows):
         for axes, (quantity, title) in zip(axes_of_row, SHOWN):
             for kind in WORDS:
@@ -114,7 +112,6 @@ def picture(results):
                 if result is not None and not (kind == NULL and quantity == 'execution'):
                     _beyond(axes, result.records.histograms[quantity], kind)
             axes.axvline(1e6 / rate, color='#888888', linewidth=0.8, linestyle=':')
-            axes.grid(True, color='#dddddd', linewidth=0.6)
             axes.set_title(f'{title}, {rate:g} Hz, {trigger}', fontsize='small')
             axes.set_xscale('log')
             axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))

@@ -127,6 +127,13 @@ def labelled_array(rows, columns):
     return Template(make, (count,), stamped=False)
 
 
+def fluid_pressure():
+    """Return a `Template` of sensor_msgs/msg/FluidPressure, whose array has one number."""
+    types = type_store().types
+    return Template(lambda value: types['sensor_msgs/msg/FluidPressure'](
+        header=_header(types), fluid_pressure=float(value[0]), variance=0.0), (1,))
+
+
 def _trajectory(names, positions, velocities, accelerations, effort):
     types = type_store().types
     point = types['trajectory_msgs/msg/JointTrajectoryPoint'](

@@ -4,16 +4,13 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
-from matplotlib.figure import Figure
-
 from ..metrics.comparison import BETTER, COMPARED, SAME, WORSE
 from ..metrics.figure import FACTORS
-from ..metrics.metrics import EFFORT, FIGURES, plain
+from ..metrics.metrics import FIGURES, plain
 from ..metrics.tracking import units
-from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
-from .page import KILO, Head, as_text, write_page
-from .validation_figures import SINCE
+from .figure_style import BLACK, GREEN, VERMILLION, finish, in_kilo, panels
+from .page import Head, as_text, write_page
+from .validation_figures import SINCE, largest_error, plot_errors
 from .validation_tables import FORCE
 
 VERSION = 1                 # of the layout of comparison.json
@@ -113,8 +110,7 @@ def _forest(changes):
     """Every change with its interval, and the band in which changes are of no interest."""
     columns = [figure for figure in DRAWN if any(change.figure == figure for change in changes)]
     names = list(dict.fromkeys(change.actuator for change in changes))
-    figure = Figure(figsize=(2.0 + 3.1 * len(columns), 1.3 + 0.45 * len(names)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    figure, (grid,) = panels(2.0 + 3.1 * len(columns), 1.3 + 0.45 * len(names), 1, len(columns), 'x', sharey=True)
     for axes, column in zip(grid, columns):
         factor, unit = DRAWN[column]
         for change in (change for change in changes if change.figure == column):
@@ -128,8 +124,6 @@ def _forest(changes):
         axes.axvline(0.0, color=BLACK, linewidth=0.8)
         axes.set_title(column)
         axes.set_xlabel(f'change [{unit}]')
-        axes.grid(True, axis='x', color='#eeeeee', linewidth=0.6)
-        axes.set_axisbelow(True)
         axes.margins(x=0.1)
     grid[0].set_yticks(range(len(names)), labels=names, parse_math=False)
     grid[0].set_ylim(len(names) - 0.4, -0.6)
@@ -143,23 +137,13 @@ def _forest(changes):
 def _errors(comparison, axes):
     both = comparison.first, comparison.second
     forces = units(comparison.first.manipulator, comparison.first.metrics.actuators)
-    figure = Figure(figsize=(12, 2.2 * len(axes)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(axes), 2, sharex='col', sharey='row', squeeze=False)
+    figure, grid = panels(12, 2.2 * len(axes), len(axes), 2, sharex='col', sharey='row')
     for row, axis in zip(grid, axes):
         name = comparison.first.metrics.actuators[axis]
-        rows = [found.metrics.per_bin(EFFORT, axis) for found in both]
-        bounds = [found.settings.actuators[name].nrmse * found.metrics.scale(EFFORT, axis)
-                  / found.metrics.share_without_noise(axis) for found in both]
-        largest = np.nanmax([*bounds, *(np.nanmax(one[:, 0], initial=0.0) for one in rows)])
-        factor = 1e-3 if largest > KILO else 1.0
-        for one, found, values, bound in zip(row, both, rows, bounds):
-            t = found.metrics.seconds
-            one.plot(t, factor * values[:, 0], color=BLUE, linewidth=1.3, label=f'rms of {found.metrics.width:g} s')
-            one.plot(t, factor * values[:, 1], color=VERMILLION, linewidth=1.0, label='mean')
-            one.axhline(factor * bound, color=BLACK, linewidth=0.9, linestyle='--',
-                        label='tolerance of the rms of all')
-            one.axhline(0.0, color=BLACK, linewidth=0.6)
-        row[0].set_ylabel(f"{name} [{'k' if factor < 1.0 else ''}{FORCE[forces[name]]}]")
+        factor, unit = in_kilo(max(largest_error(found, axis) for found in both), FORCE[forces[name]])
+        for one, found in zip(row, both):
+            plot_errors(one, found, axis, factor)
+        row[0].set_ylabel(f'{name} [{unit}]')
     for one, which in zip(grid[0], ('first', 'second')):
         one.set_title(f'{which} recording, measured - predicted')
     figure.legend(*grid[0][0].get_legend_handles_labels(), loc='outside lower center', ncols=3, fontsize=9)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ...api.orientation import quaternion, rotation
 from ...simulation.offline import simulate
@@ -13,7 +12,7 @@ from ...view.page import write_playback
 from ..bags.recording import BagError
 from ..metrics.tracking import units
 from . import page
-from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
+from .figure_style import BLACK, BLUE, VERMILLION, finish, panels
 from .machine_drawing import motion_picture
 
 BOUNDS = {'m': 0.5e-3, 'rad': 1e-3}     # largest deviation within a window
@@ -173,8 +172,7 @@ def _coordinates(manipulator, response):
     names = [(name, page.DISPLAY[unit][2]) for name, unit in units(manipulator).items()]
     if manipulator.floating:
         names = [*((f'base {axis}', 'm') for axis in 'xyz'), *((f'base q{axis}', '1') for axis in 'xyzw'), *names]
-    figure = Figure(figsize=(12, 1.9 * len(names)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)
+    figure, grid = panels(12, 1.9 * len(names), len(names), 1, sharex=True)
     for i, (name, unit) in enumerate(names):
         axes = grid[i][0]
         axes.plot(response.time, response.reference[:, i], color=BLACK, linewidth=4.0, alpha=0.3,
@@ -187,8 +185,7 @@ def _coordinates(manipulator, response):
 
 
 def _energy(response):
-    figure = Figure(figsize=(12, 4), dpi=DPI, layout='constrained')
-    grid = figure.subplots(1, 1, squeeze=False)
+    figure, grid = panels(12, 4)
     for column, label, color in zip(response.energy.T, ('kinetic', 'potential, external forces included', 'sum'),
                                     (BLUE, VERMILLION, BLACK)):
         grid[0][0].plot(response.time, column - (column[0] if label != 'kinetic' else 0.0), label=label, color=color)

@@ -1,10 +1,9 @@
 """Figures of what cylinders do: pressures, spools, flows and forces over time."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ...model.units import BAR
-from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
+from .figure_style import BLACK, BLUE, GREEN, VERMILLION, finish, panels
 
 LITRES_PER_MINUTE = 6e4
 
@@ -19,8 +18,7 @@ def pressures(telemetry, start, until, title, since='from the first motion'):
     """
     time = (telemetry.stamps - start) * 1e-9
     shown = (time >= 0.0) & (time <= until)
-    figure = Figure(figsize=(12, 2.5 * len(telemetry.names)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(telemetry.names), 2, sharex=True, squeeze=False)
+    figure, grid = panels(12, 2.5 * len(telemetry.names), len(telemetry.names), 2, sharex=True)
     for i, (name, (left, right)) in enumerate(zip(telemetry.names, grid)):
         for label, text, color in (('pressure_a', 'piston side', BLUE), ('pressure_b', 'rod side', VERMILLION),
                                    ('supply_pressure', 'supply', BLACK)):

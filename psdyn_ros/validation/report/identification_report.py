@@ -2,11 +2,10 @@
 
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ..identification.identified import IDENTIFIED_SHARE
-from .figure_style import BLACK, BLUE, DPI, VERMILLION
-from .page import KILO, MOTION, Head, write_page
+from .figure_style import BLACK, BLUE, VERMILLION, finish, in_kilo, panel, panels, some_panels
+from .page import MOTION, Head, write_page
 
 TOP = 1.2                   # of the fastest speed at which friction is stated, to which it is drawn
 BREAK = 2.0                 # times the usual distance of samples, from which a line is interrupted
@@ -96,8 +95,7 @@ def figures(found):
 def _efforts(found):
     trace, names = found.held_out.trace, found.held_out.coordinates
     axes = [k for k in range(len(names)) if found.held_out.rows[k]]
-    figure = Figure(figsize=(12, 2.4 * max(len(axes), 1)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(max(len(axes), 1), 2, squeeze=False, width_ratios=(2, 1), sharex='col')
+    figure, grid = panels(12, 2.4 * max(len(axes), 1), max(len(axes), 1), 2, width_ratios=(2, 1), sharex='col')
     # stretches that were held out are not joined to each other
     gaps = np.flatnonzero(np.diff(trace.t) > BREAK * np.median(np.diff(trace.t))) + 1 if len(trace.t) > 1 else []
     t, measured, believed, identified, counts = (
@@ -107,34 +105,25 @@ def _efforts(found):
     units = {one.name: 'N' if one.unit == 'm/s' else 'N m' for one in found.friction}
     for row, k in enumerate(axes):
         left, right = grid[row]
-        factor = 1e-3 if np.nanmax(np.abs(measured[:, k]), initial=0.0) > KILO else 1.0
-        unit = ('k' if factor < 1.0 else '') + units.get(names[k], 'N, N m')
+        factor, unit = in_kilo(np.nanmax(np.abs(measured[:, k]), initial=0.0), units.get(names[k], 'N, N m'))
         left.plot(t, factor * measured[:, k], color=BLACK, linewidth=3.5, alpha=0.3, label='measured')
         left.plot(t, factor * believed[:, k], color=VERMILLION, linewidth=1.1, linestyle=':', label='as believed')
         left.plot(t, factor * identified[:, k], color=BLUE, linewidth=1.1, label='as identified')
         left.set_ylabel(f'{names[k]}\n[{unit}]')
         for values, color, style in ((believed, VERMILLION, ':'), (identified, BLUE, '-')):
             right.plot(t, factor * (judged - values)[:, k], color=color, linestyle=style, linewidth=1.0)
-        for one in grid[row]:
-            one.grid(True, color='#dddddd', linewidth=0.6)
-            one.margins(x=0.0)
     grid[0][0].set_title('efforts on the coordinates')
     grid[0][1].set_title('measured - model, where it slides')
     grid[0][0].legend(fontsize=9, ncols=3)
-    for one in grid[-1]:
-        one.set_xlabel('time since the start of the bag [s]')
+    finish(grid, 'since the start of the bag')
     return figure
 
 
 def _friction(rubbing):
-    columns = min(len(rubbing), 2)
-    rows = -(-len(rubbing) // columns)
-    figure = Figure(figsize=(6.0 * columns, 3.2 * rows), dpi=DPI, layout='constrained')
-    grid = figure.subplots(rows, columns, squeeze=False)
+    figure, grid = some_panels(len(rubbing), 2, 6.0, 3.2)
     for one, axes in zip(rubbing, grid.flat):
         speeds = np.array([at.speed for at in one.forces])
-        factor = 1e-3 if max(abs(at.force) for at in one.forces) > KILO else 1.0
-        unit = ('k' if factor < 1.0 else '') + ('N' if one.unit == 'm/s' else 'N m')
+        factor, unit = in_kilo(max(abs(at.force) for at in one.forces), 'N' if one.unit == 'm/s' else 'N m')
         v = np.linspace(0.5 * speeds[0], TOP * speeds[-1], 50)
         axes.plot(v, factor * (one.coulomb + one.viscous * v), color=BLUE, linewidth=1.0)
         axes.errorbar(speeds, [factor * at.force for at in one.forces], [2.0 * factor * at.error for at in one.forces],
@@ -146,16 +135,12 @@ def _friction(rubbing):
         axes.set_ylabel(f'friction [{unit}]')
         axes.set_xlim(0.0, v[-1])
         axes.margins(y=0.3)
-        axes.grid(True, color='#dddddd', linewidth=0.6)
-    for axes in list(grid.flat)[len(rubbing):]:
-        axes.set_visible(False)
     grid[0][0].legend(fontsize=9)
     return figure
 
 
 def _masses(found):
-    figure = Figure(figsize=(12, 1.0 + 0.4 * len(found.bodies)), dpi=DPI, layout='constrained')
-    axes = figure.subplots()
+    figure, axes = panel(12, 1.0 + 0.4 * len(found.bodies))
     at = np.arange(len(found.bodies))[::-1]
     axes.errorbar([body.found.mass for body in found.bodies], at, xerr=[2.0 * body.errors[0] for body in found.bodies],
                   fmt='o', color=BLUE, capsize=4, label='found, ± 2 standard errors')
@@ -163,6 +148,5 @@ def _masses(found):
     axes.plot(declared, at, 'D', color=VERMILLION, markerfacecolor='none', label='believed')
     axes.set_yticks(at, [body.name for body in found.bodies])
     axes.set_xlabel('mass [kg]')
-    axes.grid(True, color='#dddddd', linewidth=0.6)
     axes.legend(fontsize=9)
     return figure

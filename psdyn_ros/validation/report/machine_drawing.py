@@ -3,13 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy.spatial import ConvexHull
 
 from ...view import shapes as visuals
 from ...view.poses import from_base_to_tips, link_poses
 from ...view.topology import tool_of
-from .figure_style import BLACK, DPI, GREEN, PURPLE
+from .figure_style import BLACK, GREEN, PURPLE, panel
 
 ROUND = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
 RING = np.column_stack([np.cos(ROUND), np.sin(ROUND), np.zeros(ROUND.size)])
@@ -107,8 +106,7 @@ def motion_picture(manipulator, motion, title, marked=(), marking=''):
     low, size = corners.min(axis=0), np.maximum(np.ptp(corners, axis=0), 1e-3)
     moving = np.ptp(middles, axis=0).max(axis=1) > 1e-6 * size.max()
     chosen = _instants(middles[:, moving], size.max())
-    figure = Figure(figsize=(9, min(max(9 * size[1] / size[0] + 1, 4), 10)), dpi=DPI, layout='constrained')
-    axes = figure.subplots()
+    figure, axes = panel(9, min(max(9 * size[1] / size[0] + 1, 4), 10))
     for k in chosen[:0:-1]:
         draw(axes, [shape for shape, moves in zip(shapes, moving) if moves], view, _at(poses, k), 0.22)
     draw(axes, shapes, view, _at(poses, 0))
@@ -126,8 +124,6 @@ def motion_picture(manipulator, motion, title, marked=(), marking=''):
     axes.set_title(f'{title}, {view.title}')
     axes.set_xlabel(view.across)
     axes.set_ylabel('height [m]')
-    axes.grid(True, color='#dddddd', linewidth=0.6)
-    axes.set_axisbelow(True)
     return figure
 
 

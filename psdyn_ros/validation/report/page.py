@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import jinja2
 import numpy as np
-from matplotlib.figure import Figure
 
 from ...view.motion import simulated_motion
 from ..metrics.tracking import units
 from . import swing
-from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
+from .figure_style import BLACK, BLUE, VERMILLION, finish, in_kilo, note, panels
 from .hydraulic_figures import pressures
 from .machine_drawing import motion_picture
 
@@ -20,7 +19,6 @@ STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 
 # unit of an actuator -> factor and unit of its errors, unit of its positions
 DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
 FORCE_UNITS = {'m': 'N', 'rad': 'N m'}
-KILO = 2e3          # N or N m from which forces are shown in thousands
 MOTION = 'The motion in 3-D'
 WITHOUT_SHAPER = 'The motion without the swing shaper'
 COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
@@ -218,8 +216,7 @@ def _tracking(summary):
     runs = summary.runs
     errors = summary.judged.tracking.errors
     columns = 1 + len(runs)
-    figure = Figure(figsize=(5.0 * columns, 2.5 * len(errors)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(errors), columns, sharex=True, squeeze=False)
+    figure, grid = panels(5.0 * columns, 2.5 * len(errors), len(errors), columns, sharex=True)
     for i, (error, row) in enumerate(zip(errors, grid)):
         _, _, unit = DISPLAY[error.unit]
         tracking = summary.judged.tracking
@@ -244,21 +241,18 @@ def _error(axes, run, i, style):
     axes.axhline(0.0, color=BLACK, linewidth=0.6)
     axes.set_ylabel(f'error [{unit}]')
     axes.margins(y=0.25)
-    axes.text(0.985, 0.95, f'RMS {factor * error.rms:.3g} {unit}, bound {factor * error.bound:.3g} {unit}',
-              transform=axes.transAxes, ha='right', va='top', fontsize=9,
-              bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 2})
+    note(axes, f'RMS {factor * error.rms:.3g} {unit}, bound {factor * error.bound:.3g} {unit}')
 
 
 def _forces(summary, units):
     """Efforts of the actuators under both laws; units of the actuators by name."""
     runs = summary.runs
     names = list(units)
-    figure = Figure(figsize=(12, 2.2 * len(names)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)
+    figure, grid = panels(12, 2.2 * len(names), len(names), 1, sharex=True)
     for axes, name in zip(grid[:, 0], names):
         series = [_effort(run, name) for run in runs]
-        factor = 1e-3 if np.abs(series[0][1]).max() > KILO else 1.0
-        axes.set_ylabel(f"{name} [{'k' if factor < 1.0 else ''}{FORCE_UNITS[units[name]]}]")
+        factor, unit = in_kilo(np.abs(series[0][1]).max(), FORCE_UNITS[units[name]])
+        axes.set_ylabel(f'{name} [{unit}]')
         for k in reversed(range(len(runs))):        # the judged one on top
             stamps, effort = series[k]
             time = (stamps - runs[k].tracking.start) * 1e-9

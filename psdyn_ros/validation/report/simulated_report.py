@@ -1,14 +1,13 @@
 """The report of `psdyn simulate`: what was commanded, what the machine did, and its motion in 3-D."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ...view.page import write_playback
 from ..metrics.tracking import units
-from .figure_style import BLUE, DPI, VERMILLION, finish
+from .figure_style import BLUE, VERMILLION, finish, in_kilo, panels
 from .hydraulic_figures import pressures
 from .machine_drawing import motion_picture
-from .page import DISPLAY, FORCE_UNITS, KILO, MOTION, Head, write_page
+from .page import DISPLAY, FORCE_UNITS, MOTION, Head, write_page
 
 # mode of a command: its unit where the actuator is a cylinder, and where it turns
 COMMAND_UNITS = {'valve': ('1', '1'), 'velocity': ('m/s', 'rad/s'), 'effort': ('N', 'N m'), 'pressure': ('Pa', 'Pa')}
@@ -40,17 +39,16 @@ def write_report(folder, manipulator, states, modes, fault, facts):
 def _actuators(manipulator, states, motion, modes):
     """Commands, positions and forces of all actuators over time."""
     kinds = units(manipulator, manipulator.actuators)
-    figure = Figure(figsize=(12, 0.6 + 2.0 * len(kinds)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(kinds), 3, sharex=True, squeeze=False)
+    figure, grid = panels(12, 0.6 + 2.0 * len(kinds), len(kinds), 3, sharex=True)
     commands, time = states.command, states.time
     for k, ((name, unit), mode, (left, middle, right)) in enumerate(zip(kinds.items(), modes, grid)):
         left.step(time, commands[:, k], where='post', color=VERMILLION, linewidth=1.3)
         left.set_ylabel(f'{name}\n{mode} [{COMMAND_UNITS[mode][unit == "rad"]}]')
         middle.plot(motion.time, motion.joints[:, manipulator.joints.index(name)], color=BLUE, linewidth=1.3)
         middle.set_ylabel(f'[{DISPLAY[unit][2]}]')
-        factor = 1e-3 if np.abs(motion.effort[:, k]).max() > KILO else 1.0
+        factor, force = in_kilo(np.abs(motion.effort[:, k]).max(), FORCE_UNITS[unit])
         right.plot(motion.time, factor * motion.effort[:, k], color=BLUE, linewidth=1.3)
-        right.set_ylabel(f"[{'k' if factor < 1.0 else ''}{FORCE_UNITS[unit]}]")
+        right.set_ylabel(f'[{force}]')
     for axes, title in zip(grid[0], ('command', 'position', 'force on the mechanism')):
         axes.set_title(title)
     finish(grid, SINCE)

@@ -3,12 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ..bags.recording import BagError
 from ..metrics.tracking import units
 from . import page
-from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
+from .figure_style import BLACK, BLUE, VERMILLION, finish, note, panels
 
 # largest RMS and maximum of what the split machine is off, in lock-step and on the clock of a busy computer
 LOCK_STEP = {'m': (1e-4, 3e-4), 'rad': (2e-4, 6e-4)}
@@ -136,8 +135,7 @@ def write_report(folder, split):
 
 def _figure(split):
     count = len(split.deviations)
-    figure = Figure(figsize=(12, 2.2 * (count + 1)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(count + 1, 2, sharex=True, squeeze=False)
+    figure, grid = panels(12, 2.2 * (count + 1), count + 1, 2, sharex=True)
     for i, (d, (left, right)) in enumerate(zip(split.deviations, grid)):
         factor, unit, plain = page.DISPLAY[d.unit]
         left.plot(split.time, split.whole[:, i], color=BLACK, linewidth=4.0, alpha=0.3, label='whole machine')
@@ -147,9 +145,7 @@ def _figure(split):
         right.axhline(0.0, color=BLACK, linewidth=0.6)
         right.set_ylabel(f'difference [{unit}]')
         right.margins(y=0.25)
-        right.text(0.985, 0.95, f'RMS {factor * d.rms:.3g} {unit}, largest {factor * d.maximum:.3g} {unit}',
-                   transform=right.transAxes, ha='right', va='top', fontsize=9,
-                   bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 2})
+        note(right, f'RMS {factor * d.rms:.3g} {unit}, largest {factor * d.maximum:.3g} {unit}')
     left, right = grid[-1]
     for label, style in (('whole', {'color': BLACK, 'linewidth': 4.0, 'alpha': 0.3}),
                          ('split', {'color': BLUE, 'linewidth': 1.2}),

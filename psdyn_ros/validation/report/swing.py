@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
+from .figure_style import BLACK, BLUE, VERMILLION, finish, note, panels
 
 LEFT = 0.2      # share of the swing without a shaper that may be left with one; slewing by 0.8 rad leaves a tenth
 MIN_REST_S = 0.5    # shorter, a reference turns round
@@ -83,8 +82,7 @@ def table(swings):
 def figure(swings):
     """Return the picture of the swings over time, shaded where the reference moves."""
     joints = swings[0].joints
-    drawn = Figure(figsize=(12, 2.6 * len(joints)), dpi=DPI, layout='constrained')
-    grid = drawn.subplots(len(joints), len(swings), sharex=True, sharey='row', squeeze=False)
+    drawn, grid = panels(12, 2.6 * len(joints), len(joints), len(swings), sharex=True, sharey='row')
     for column, one in enumerate(swings):
         grid[0][column].set_title(one.run)
         for k, joint in enumerate(joints):
@@ -93,9 +91,7 @@ def figure(swings):
             axes.fill_between(one.time, 0.0, 1.0, where=one.moving, transform=axes.get_xaxis_transform(),
                               color='#eeeeee', linewidth=0.0, zorder=0)
             axes.axhline(0.0, color=BLACK, linewidth=0.6)
-            axes.text(0.985, 0.95, f'up to {np.degrees(one.residual[k]):.2g} deg at rest', fontsize=9,
-                      transform=axes.transAxes, ha='right', va='top',
-                      bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 2})
+            note(axes, f'up to {np.degrees(one.residual[k]):.2g} deg at rest')
             axes.margins(y=0.3)
             if not column:
                 axes.set_ylabel(f'{joint} [deg]')

@@ -1,12 +1,10 @@
 """Figures of a validation."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ..metrics.metrics import EFFORT
 from . import validation_tables as tables
-from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
-from .page import KILO
+from .figure_style import BLACK, BLUE, GREEN, VERMILLION, finish, in_kilo, panel, panels, some_panels
 from .validation_tables import FORCE, SHARE
 
 SINCE = 'since the start of the bag'
@@ -54,17 +52,15 @@ def curves(found):
 
 def _label(found, axis, largest):
     """(factor, 'name [unit]')."""
-    factor = 1e-3 if largest > KILO else 1.0
-    unit = FORCE[tables.actuator_units(found)[axis]]
-    return factor, f"{found.metrics.actuators[axis]} [{'k' if factor < 1.0 else ''}{unit}]"
+    factor, unit = in_kilo(largest, FORCE[tables.actuator_units(found)[axis]])
+    return factor, f'{found.metrics.actuators[axis]} [{unit}]'
 
 
 def _efforts(found, axes):
     """All of the recording, and where it is long also the part with the largest errors."""
     whole = found.traces.lines('effort', found.channels.period)[0]
     long = np.nanmax(whole) - np.nanmin(whole) > 3.0 * ZOOM
-    figure = Figure(figsize=(12, 2.4 * len(axes)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(axes), 1 + long, sharex='col', squeeze=False, width_ratios=(3, 2) if long else None)
+    figure, grid = panels(12, 2.4 * len(axes), len(axes), 1 + long, sharex='col', width_ratios=(3, 2) if long else None)
     worst = _worst(found, axes)
     for axis, row in zip(axes, grid):
         factor, label = _label(found, axis, np.nanmax(np.abs(found.traces['effort'][:, axis])))
@@ -101,19 +97,10 @@ def _worst(found, axes):
 
 
 def _errors(found, axes):
-    metrics = found.metrics
-    figure = Figure(figsize=(12, 2.2 * len(axes)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(axes), 1, sharex=True, squeeze=False)
-    t = metrics.seconds
+    figure, grid = panels(12, 2.2 * len(axes), len(axes), 1, sharex=True)
     for axis, one in zip(axes, grid[:, 0]):
-        rmse, bias, _ = metrics.per_bin(EFFORT, axis).T
-        bound = (found.settings.actuators[metrics.actuators[axis]].nrmse * metrics.scale(EFFORT, axis)
-                 / metrics.share_without_noise(axis))
-        factor, label = _label(found, axis, max(np.nanmax(rmse), bound))
-        one.plot(t, factor * rmse, color=BLUE, linewidth=1.3, label=f'rms of {metrics.width:g} s')
-        one.plot(t, factor * bias, color=VERMILLION, linewidth=1.0, label='mean')
-        one.axhline(factor * bound, color=BLACK, linewidth=0.9, linestyle='--', label='tolerance of the rms of all')
-        one.axhline(0.0, color=BLACK, linewidth=0.6)
+        factor, label = _label(found, axis, largest_error(found, axis))
+        plot_errors(one, found, axis, factor)
         one.set_ylabel(label)
         one.margins(y=0.25)
     grid[0][0].legend(fontsize=9, ncols=3, loc='upper right')
@@ -122,11 +109,31 @@ def _errors(found, axes):
     return figure
 
 
+def largest_error(found, axis):
+    """Return the largest rms error of an actuator, or its tolerance where that is larger."""
+    return np.nanmax([_bound(found, axis), np.nanmax(found.metrics.per_bin(EFFORT, axis)[:, 0], initial=0.0)])
+
+
+def _bound(found, axis):
+    metrics = found.metrics
+    return (found.settings.actuators[metrics.actuators[axis]].nrmse * metrics.scale(EFFORT, axis)
+            / metrics.share_without_noise(axis))
+
+
+def plot_errors(one, found, axis, factor):
+    """Draw rms and mean of the errors of an actuator over time, and the tolerance."""
+    t, (rmse, bias, _) = found.metrics.seconds, found.metrics.per_bin(EFFORT, axis).T
+    one.plot(t, factor * rmse, color=BLUE, linewidth=1.3, label=f'rms of {found.metrics.width:g} s')
+    one.plot(t, factor * bias, color=VERMILLION, linewidth=1.0, label='mean')
+    one.axhline(factor * _bound(found, axis), color=BLACK, linewidth=0.9, linestyle='--',
+                label='tolerance of the rms of all')
+    one.axhline(0.0, color=BLACK, linewidth=0.6)
+
+
 def _closure(found):
     """Disagreement of redundant joints over time."""
     closure = found.metrics.figure['closure']
-    figure = Figure(figsize=(12, 3), dpi=DPI, layout='constrained')
-    grid = figure.subplots(1, 1, squeeze=False)
+    figure, grid = panels(12, 3)
     one = grid[0][0]
     one.plot(found.metrics.seconds, MILLI * closure.largest(), color=GREEN, linewidth=1.3,
              label=f'largest of {found.metrics.width:g} s')
@@ -148,10 +155,8 @@ def _energy(found):
     bars = [(f'work of {name}', value, BLUE) for name, value in zip(names, balance.actuators)]
     bars += [(f'friction of {name}', 0.0 - value, VERMILLION) for name, value in zip(names, balance.friction)]
     bars += [('motion and height', 0.0 - balance.mechanical, GREEN), ('unexplained', balance.unexplained, BLACK)]
-    largest = max(abs(value) for _, value, _ in bars)
-    factor = 1e-3 if largest > KILO else 1.0
-    figure = Figure(figsize=(12, 1.2 + 0.32 * len(bars)), dpi=DPI, layout='constrained')
-    one = figure.subplots()
+    factor, unit = in_kilo(max(abs(value) for _, value, _ in bars), 'J')
+    figure, one = panel(12, 1.2 + 0.32 * len(bars), 'x')
     places = np.arange(len(bars))[::-1]
     one.barh(places, [factor * value for _, value, _ in bars], color=[color for *_, color in bars], height=0.65)
     for place, (_, value, _) in zip(places, bars):
@@ -160,9 +165,7 @@ def _energy(found):
     one.set_yticks(places, [name for name, *_ in bars])
     one.axvline(0.0, color=BLACK, linewidth=0.8)
     one.margins(x=0.12)
-    one.grid(True, axis='x', color='#dddddd', linewidth=0.6)
-    one.set_axisbelow(True)
-    one.set_xlabel(f"energy [{'k' if factor < 1.0 else ''}J]")
+    one.set_xlabel(f'energy [{unit}]')
     one.set_title('work of the actuators, where it went by the model, and what is left: '
                   f'{SHARE * balance.mismatch:.2g} % of the work in a second (rms)')
     return figure
@@ -172,10 +175,7 @@ def _simulation(found):
     """Errors of simulations from recorded states, beside how far the machine moved meanwhile."""
     names = found.metrics.coordinates
     units = tables.actuator_units(found, names)
-    columns = min(len(names), 4)
-    rows = -(-len(names) // columns)
-    figure = Figure(figsize=(12, 0.8 + 2.6 * rows), dpi=DPI, layout='constrained')
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    figure, grid = some_panels(len(names), 4, 12 / min(len(names), 4), 3.0, sharex=True)
     seconds = [error.seconds for error in found.simulation]
     for k, (one, name) in enumerate(zip(grid.flat, names)):
         for values, text, style in (
@@ -187,9 +187,6 @@ def _simulation(found):
             if max(values) > 0.0:
                 one.loglog(seconds, MILLI * np.array(values), label=text, linewidth=1.2, markersize=5, **style)
         one.set_title(f'{name} [m{units[k]}]', fontsize=10)
-        one.grid(True, which='major', color='#dddddd', linewidth=0.6)
-    for one in list(grid.flat)[len(names):]:
-        one.set_visible(False)
     for one in grid[-1]:
         one.set_xlabel('simulated [s]')
     grid[0][0].legend(fontsize=9)
@@ -199,10 +196,7 @@ def _simulation(found):
 
 def _friction(found, axes):
     """What is measured beyond the model without friction, over velocity."""
-    columns = min(len(axes), 2)
-    rows = -(-len(axes) // columns)
-    figure = Figure(figsize=(6.0 * columns, 3.2 * rows), dpi=DPI, layout='constrained')
-    grid = figure.subplots(rows, columns, squeeze=False)
+    figure, grid = some_panels(len(axes), 2, 6.0, 3.2)
     bare, v = found.traces['effort_id_frictionless'], found.traces['v']
     for axis, one in zip(axes, grid.flat):
         rest = found.traces['effort'][:, axis] - bare[:, axis]
@@ -212,11 +206,8 @@ def _friction(found, axes):
         order = np.argsort(v[:, axis])
         one.plot(v[order, axis], factor * rubbing[order], color=VERMILLION, linewidth=1.2, label='model')
         one.set_ylabel(label)
-        one.grid(True, color='#dddddd', linewidth=0.6)
         unit = tables.actuator_units(found)[axis]
         one.set_xlabel(f'velocity [{unit}/s]')
-    for one in list(grid.flat)[len(axes):]:
-        one.set_visible(False)
     grid[0][0].legend(fontsize=9, markerscale=6)
     figure.suptitle('measured effort less what the model needs without friction')
     return figure
@@ -224,8 +215,7 @@ def _friction(found, axes):
 
 def _spectrum(found, axes):
     frequencies, density = found.metrics.spectrum.density()
-    figure = Figure(figsize=(12, 4), dpi=DPI, layout='constrained')
-    one = figure.subplots()
+    figure, one = panel(12, 4)
     shown = frequencies > 0.0
     for axis, style in zip(axes, [(color, line) for line in ('-', '--') for color in (BLUE, VERMILLION, GREEN, BLACK)]):
         if np.isfinite(density[:, axis]).any():

@@ -8,7 +8,7 @@ from ...model.errors import StateError
 from ...model.units import SECOND
 from .clock_drift import DAY, LeastLatency
 from .signal_quality import Alternation, SignalQuality, Spikes
-from .topics import PRESSURES, array_columns, rows_stamps
+from .topics import PRESSURES, array_pressures, rows_stamps
 from .unit_checks import Units
 
 GAP = 3.0                       # periods without a message
@@ -211,18 +211,10 @@ class Quality:
                 self.units.effort(name, values)
 
     def _array(self, rows, seconds):
-        quantities, data = array_columns(rows.names), rows.values.get('data')
-        if data is None or not set(PRESSURES) <= quantities.keys():
-            return
-        things = rows.names[0].split(',')
-        if data.shape[1] != len(things) * len(rows.names[1].split(',')):
-            return
-        for k, name in enumerate(things):
+        for name, label, values in array_pressures(rows):
             if name in self._machine.actuators:
-                for label in PRESSURES:
-                    values = data[:, k * (data.shape[1] // len(things)) + quantities[label]]
-                    self._add(f'{name}.{label}', 'pressure', seconds, values)
-                    self.units.pressure(f'{name}.{label}', values)
+                self._add(f'{name}.{label}', 'pressure', seconds, values)
+                self.units.pressure(f'{name}.{label}', values)
 
     def _add(self, signal, kind, seconds, values, moved=None, peer=None):
         if signal not in self.signals:

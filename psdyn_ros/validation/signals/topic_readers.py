@@ -8,7 +8,7 @@ from ..bags.recording import BagError
 from .clock_drift import ClockSteps
 from .machine_tracks import MachineTracks
 from .resampling import BRIDGED, Track
-from .topics import PRESSURES, array_columns, rows_stamps
+from .topics import PRESSURES, array_pressures, rows_stamps
 
 TOGETHER = 4096             # instants that are sampled at once
 STRAY, SPREAD = SECOND, 10  # a stamp is absurd that is off by more than 1 s and 10 times the usual
@@ -203,18 +203,13 @@ def _joint_columns(names, *groups):
 
 def _array_pressures(cylinders):
     """A function of `Rows` of a labelled array that gives (n, 2 cylinders)."""
+    columns = {(name, label): 2 * k + port for k, name in enumerate(cylinders) for port, label in enumerate(PRESSURES)}
+
     def read(rows):
-        out = np.full((len(rows.received), 2 * len(cylinders)), np.nan)
-        quantities, data = array_columns(rows.names), rows.values.get('data')
-        if data is None or not set(PRESSURES) <= quantities.keys():
-            return out
-        things, width = rows.names[0].split(','), len(rows.names[1].split(','))
-        if data.shape[1] != len(things) * width:
-            return out
-        for k, name in enumerate(cylinders):
-            if name in things:
-                for port, label in enumerate(PRESSURES):
-                    out[:, 2 * k + port] = data[:, things.index(name) * width + quantities[label]]
+        out = np.full((len(rows.received), len(columns)), np.nan)
+        for name, label, values in array_pressures(rows):
+            if (name, label) in columns:
+                out[:, columns[name, label]] = values
         return out
     return read
 

@@ -203,6 +203,15 @@ def array_columns(labels):
     return {name: k for k, name in enumerate(labels[1].split(','))} if len(labels) == 2 else {}
 
 
+def array_pressures(rows):
+    """Yield (thing, one of PRESSURES, (n,) its column) of `Rows` of a labelled array; nothing where it has none."""
+    quantities, data = array_columns(rows.names), rows.values.get('data')
+    if data is not None and set(PRESSURES) <= quantities.keys():
+        things, width = rows.names[0].split(','), len(rows.names[1].split(','))
+        for k, name in enumerate(things) if data.shape[1] == len(things) * width else ():
+            yield from ((name, label, data[:, k * width + quantities[label]]) for label in PRESSURES)
+
+
 class _Finder:
     """Looks for one quantity after the other."""
 

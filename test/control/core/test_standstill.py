@@ -21,21 +21,21 @@ def moving(rig, speed):
     return state
 
 
-def test_a_machine_that_moves_is_not_enabled():
-    rig = Rig().activate()
+def moves(rig, speed, ticks):
     rig.core.inputs.state_check.forget()
-    spoil = moving(rig, 0.19)
-    rig.ticks(30, state=spoil)
+    rig.ticks(ticks, state=moving(rig, speed))
+    return rig
+
+
+def test_a_machine_that_moves_is_not_enabled():
+    rig = moves(Rig().activate(), 0.19, 30)
     with pytest.raises(SafetyError, match='enabling is refused: .*' + WORDS):
         rig.core.enable(rig.now)
     assert rig.state is State.STANDBY
 
 
 def test_a_machine_that_creeps_is_enabled():
-    rig = Rig().activate()
-    rig.core.inputs.state_check.forget()
-    spoil = moving(rig, 0.019)
-    rig.ticks(30, state=spoil)
+    rig = moves(Rig().activate(), 0.019, 30)
     rig.core.enable(rig.now)
     assert rig.core.states.enabled
 
@@ -45,9 +45,7 @@ def test_a_machine_that_moves_is_not_reset():
     rig.core.fail(rig.now, 'a fault')
     rig.ticks(2)
     assert rig.state is State.SAFE
-    rig.core.inputs.state_check.forget()
-    spoil = moving(rig, 0.19)
-    rig.ticks(700, state=spoil)
+    moves(rig, 0.19, 700)
     with pytest.raises(SafetyError, match='reset is refused: ' + WORDS):
         rig.core.reset(rig.now)
     rig.core.inputs.state_check.forget()

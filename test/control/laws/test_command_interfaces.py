@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.core.assembly import ControllerConfig, assemble
@@ -13,7 +12,6 @@ from psdyn_ros.control.laws.computed_torque import ForceGains
 from psdyn_ros.control.laws.registry import LAWS, make_law
 from psdyn_ros.control.safety.fault_table import State
 from psdyn_ros.model.locate import find_config
-from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, PlainSensors, closed_loop, crane, oil
 
@@ -222,17 +220,3 @@ def test_commands_of_every_interface_are_clipped_to_what_there_is(compensated):
     pressure = min(19e6, limits.effort[1] / compensated.cylinders['lift_cylinder'].area_a)
     assert command == pytest.approx([limits.effort[0], pressure, limits.velocity[2], 1.0], rel=1e-9)
     assert (law.saturations > 0).all()
-
-
-@pytest.mark.long
-def test_both_boom_cylinders_of_an_excavator_get_the_same_velocity():
-    excavator = psdyn_ros.load(URDF / 'excavator.urdf')
-    hydraulics = read_hydraulics(find_config('excavator_hydraulics.yaml'), excavator.actuators)
-    cylinders = {name: replace(one, valve=replace(one.valve, compensated=True))
-                 for name, one in hydraulics.cylinders.items()}
-    law = make_law('valve_computed_torque', excavator, replace(hydraulics, cylinders=cylinders),
-                   dict.fromkeys(cylinders, VELOCITY), PERIOD)
-    x = excavator.initial_position
-    law.hold(x)
-    command = law.update(0.0, x - [0.01, 0.01, 0.02, 0.0], np.zeros(4))
-    assert command[1] == pytest.approx(command[2], rel=1e-6) and 0.001 < command[1] < 1.0

@@ -1,12 +1,11 @@
 """Laws on valves against the hydraulic plant: what they reach with an exact model, a wrong one, and bad input."""
 
-import re
 import time
 from dataclasses import fields, replace
-from itertools import product
 
 import numpy as np
 import pytest
+from support.control.law_loop import tracked
 from support.machines import URDF
 
 import psdyn_ros
@@ -15,87 +14,23 @@ from psdyn_ros.control.laws.valve_computed_torque import ValveControl
 from psdyn_ros.control.laws.valve_gains import driven_inertia
 from psdyn_ros.control.laws.valve_pid import ValvePid
 from psdyn_ros.control.reference.trajectory import Waypoints
-from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
-from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
+from psdyn_ros.tools.studies.tracking_runs import CORNERS, LOOP_GAINS, PERIOD, REFERENCES, mistaken, plant_for
+from psdyn_ros.tools.studies.tracking_runs import crane as crane_of
 
-PERIOD = 0.002
 START = np.array([0.0, 0.2, 0.2, 0.2])
-# cylinder: (how far it goes and comes back, (leaves, arrives, leaves again, is back)), m and s
-MOVES = {1: (0.18, (0.5, 4.5, 5.0, 9.0)), 2: (0.18, (0.5, 4.0, 5.0, 8.5)), 3: (0.25, (1.0, 4.0, 5.5, 9.0))}
-CORNERS = [dict(inertia=inertia, areas=areas, valves=valves,
-                friction=0.9 if (inertia > 1.0) ^ (areas > 1.0) ^ (valves > 1.0) else 1.1)
-           for inertia, areas, valves in product((0.9, 1.1), (0.95, 1.1), (0.97, 1.05))]
-LOOP_GAINS = ('stiffness', 'damping', 'integral', 'flow_stiffness', 'flow_integral', 'force_gain', 'proportional',
-              'derivative')
-
-
-def with_inertia(factor):
-    """The crane with all masses and moments of inertia multiplied."""
-    text = (URDF / 'hiab_xs031.urdf').read_text()
-    for name in ('value', 'ixx', 'iyy', 'izz', 'ixy', 'ixz', 'iyz'):
-        where = r'(<mass ' if name == 'value' else r'(<inertia [^>]*?\b'
-        text = re.sub(rf'{where}{name}=")([^"]+)', lambda m: f'{m[1]}{float(m[2]) * factor!r}', text)
-    return psdyn_ros.load(text)
-
-
-def work_cycle(machine):
-    """`Waypoints` that take every cylinder out and back on quintics from rest to rest."""
-    times = sorted({0.0, 10.0, *(t for _, moments in MOVES.values() for t in moments)})
-    motion = np.zeros((3, len(times), 4))
-    motion[0] = START
-    for i, (travel, moments) in MOVES.items():
-        for begin, end, way in ((*moments[:2], travel), (*moments[2:], -travel)):
-            s = np.clip((np.array(times) - begin) / (end - begin), 0.0, 1.0)
-            motion[:, :, i] += way * np.array([s**3 * (10 - 15 * s + 6 * s**2),
-                                               30 * (s * (1 - s))**2 / (end - begin),
-                                               60 * s * (1 - s) * (1 - 2 * s) / (end - begin)**2])
-    return Waypoints(machine.coordinates, times, *motion)
-
-
-class Sensors:
-    """Strokes and pressures as a plain machine measures them."""
-
-    def __init__(self, seed=1):
-        self._rng = np.random.default_rng(seed)
-
-    def read(self, plant):
-        x = plant.x + 2e-5 * self._rng.standard_normal(4)
-        pressures = plant.fluid[:, (PRESSURE_A, PRESSURE_B)] + 5e4 * self._rng.standard_normal((3, 2))
-        return np.round(x / 1e-4) * 1e-4, plant.xd.copy(), np.round(pressures / 6e3) * 6e3
 
 
 def follow(law, plant, seconds=10.0, late=1):
     """(N, 4) differences [mm, mrad] between motion and reference; measurements come `late` periods late."""
-    sensors, measured, errors = Sensors(), [], []
-    law.hold(START)
-    law.reference.follow(work_cycle(law.manipulator), 0.0)
-    for k in range(round(seconds / PERIOD)):
-        measured.append(sensors.read(plant))
-        seen = max(0, k - late)
-        plant.step(law.update(seen * PERIOD, *measured[seen], age=(k - seen) * PERIOD), PERIOD)
-        errors.append(plant.x - law.reference.ahead((k + 1) * PERIOD)[0])
+    errors = tracked(law, plant, REFERENCES['demonstration'](), seconds, late)
     assert not plant.fault
-    return 1e3 * np.array(errors)
-
-
-def plant_of(crane, hydraulics):
-    return HydraulicPlant(crane, hydraulics, period=1e-3, ttl=0.02, position=START)
+    return 1e3 * errors
 
 
 def rms(errors):
     return np.sqrt(np.mean(errors[:, 1:]**2, axis=0))
-
-
-def believing(law, areas=1.0, valves=1.0, friction=1.0):
-    """The law, whose model of the hydraulics is wrong by these factors."""
-    for port in 'ab':
-        law.cylinders[f'area_{port}'] *= areas
-    law.cylinders['gain'] *= valves
-    law.axes['coulomb'] *= friction
-    law.axes['viscous'] *= friction
-    return law
 
 
 def louder(law, factor):
@@ -110,7 +45,7 @@ def louder(law, factor):
 
 @pytest.mark.slow
 def test_with_an_exact_model_the_cylinders_follow_within_the_bounds_and_far_better_than_under_pid(crane, hydraulics):
-    torque, pid = (follow(kind(crane, hydraulics, PERIOD), plant_of(crane, hydraulics))
+    torque, pid = (follow(kind(crane, hydraulics, PERIOD), plant_for(START))
                    for kind in (ValveControl, ValvePid))
     assert (rms(torque) <= 0.1).all() and np.abs(torque[:, 1:]).max() <= 0.5
     assert (rms(pid) <= 5.0).all()          # no straw man
@@ -122,33 +57,31 @@ def test_with_an_exact_model_the_cylinders_follow_within_the_bounds_and_far_bett
 @pytest.mark.slow
 @pytest.mark.parametrize('corner', CORNERS[1::4], ids=str)        # all: `psdyn_ros.tools.studies.tracking_study`
 def test_with_a_wrong_model_they_still_do(hydraulics, corner):
-    factors = dict(corner)
-    machine = with_inertia(factors.pop('inertia'))
-    law = believing(ValveControl(machine, hydraulics, PERIOD), **factors)
-    errors = follow(law, plant_of(with_inertia(1.0), hydraulics))
+    law = ValveControl(crane_of(corner.inertia), mistaken(hydraulics, corner), PERIOD)
+    errors = follow(law, plant_for(START))
     assert (rms(errors) <= 1.2).all() and np.abs(errors[:, 1:]).max() <= 5.0
     assert not law.saturations.any()
 
 
 @pytest.mark.slow
 def test_half_as_much_gain_again_is_stable(crane, hydraulics):
-    errors = follow(louder(ValveControl(crane, hydraulics, PERIOD), 1.5), plant_of(crane, hydraulics), 5.0)
+    errors = follow(louder(ValveControl(crane, hydraulics, PERIOD), 1.5), plant_for(START), 5.0)
     assert (rms(errors) <= 0.15).all()
 
 
 @pytest.mark.slow
 def test_delay_that_stamps_tell_costs_little(crane, hydraulics):
-    late, soon = (rms(follow(ValveControl(crane, hydraulics, PERIOD), plant_of(crane, hydraulics), 5.0, late=periods))
+    late, soon = (rms(follow(ValveControl(crane, hydraulics, PERIOD), plant_for(START), 5.0, late=periods))
                   for periods in (3, 1))
     assert (late <= 1.5 * soon + 0.05).all()
 
 
 @pytest.mark.slow
 def test_a_dead_band_that_is_known_is_jumped_over(crane, hydraulics):
-    plant, known, unknown = plant_of(crane, hydraulics), *(ValveControl(crane, hydraulics, PERIOD) for _ in range(2))
+    plant, known, unknown = plant_for(START), *(ValveControl(crane, hydraulics, PERIOD) for _ in range(2))
     for records in (plant.cylinder_records, known.cylinders):
         records['overlap_up'] = records['overlap_down'] = 0.05
-    another = plant_of(crane, hydraulics)
+    another = plant_for(START)
     another.cylinder_records['overlap_up'] = another.cylinder_records['overlap_down'] = 0.05
     assert (rms(follow(known, plant, 5.0)) <= 0.15).all()
     assert (rms(follow(unknown, another, 5.0)) >= 0.5).all()
@@ -187,8 +120,8 @@ def test_louder_valves_follow_from_the_bandwidth_asked_for(crane, hydraulics):
 
 
 @pytest.fixture
-def plant(crane, hydraulics):
-    return plant_of(crane, hydraulics)
+def plant():
+    return plant_for(START)
 
 
 @pytest.fixture(params=[ValveControl, ValvePid])
@@ -320,7 +253,7 @@ def test_an_excavator_gets_the_same_command_for_both_boom_cylinders():
 @pytest.mark.jit
 def test_an_update_takes_microseconds(law, plant):
     law.hold(START)
-    law.reference.follow(work_cycle(law.manipulator), 0.0)
+    law.reference.follow(REFERENCES['demonstration'](), 0.0)
     x, xd, p = plant.x.copy(), plant.xd.copy(), pressures(plant)
     costs = []
     for batch in range(20):

@@ -16,16 +16,7 @@ from psdyn_ros.control.monitors.speed import SpeedCheck
 from psdyn_ros.control.monitors.tracking import EffortCheck
 from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import OPERATOR
-from psdyn_ros.tools.studies.judgement import (
-    FORCES,
-    PID,
-    START,
-    URDF,
-    VALVES,
-    closed_loop,
-    configuration,
-    point_to_point,
-)
+from psdyn_ros.tools.studies.judgement import FORCES, START, URDF, VALVES, closed_loop, configuration, point_to_point
 from psdyn_ros.tools.studies.second_plant import PERFECT
 
 LIFT = 1            # row of the actuator; its cylinder is the first
@@ -229,19 +220,6 @@ def test_a_ramp_is_not_cut_off_where_states_stay_away():
     ramped = record.time[(record.time > begin) & (record.state == State.STOPPING)]
     assert ramped[-1] - ramped[0] > 0.3 and core.states.state is State.SAFE
     assert record.speed[record.time > begin + 1.0, 1:].max() < 0.02
-
-
-@pytest.mark.long
-@pytest.mark.parametrize('law', thorough([VALVES, PID], 1))
-def test_a_healthy_machine_passes_every_check(law):
-    loop = closed_loop(law)
-    loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
-    loop.run(4.0)
-    record = loop.recording()
-    assert (record.state < State.STOPPING).all() and not any(
-        names.keys() & {'pressure_impossible', 'flow_residual', 'command_suspect', 'overspeed', 'speed_error'}
-        for _, names in record.reasons)
-    assert np.abs(record.x[-1] - START - (0.5, 0.2, -0.15, 0.5)).max() < 0.005
 
 
 @pytest.mark.long

@@ -171,17 +171,20 @@ def test_in_standby_a_lasting_step_is_the_new_position_of_the_next_activation_F0
     assert rig.state is HOLD and rig.output.desired[0] == pytest.approx(rig.plant.x + [0.0, 0.05, 0.0, 0.0])
 
 
+def lift_at(position):
+    """Return a spoiler of states whose lift stays at a position."""
+    def stuck(stamp, x, xd):
+        x[1] = position
+        return stamp, x, xd
+    return stuck
+
+
 @pytest.mark.parametrize('level', LEVELS)
 def test_a_position_that_stands_still_while_it_should_move_F09(level):
     # or those would have found it first
     rig = Rig(level, plausibility={'velocity_residual': 10.0, 'flow_residual': 10.0, 'speed_share': 1.0}).run()
     assert np.abs(rig.output.desired[1, 1]) > 0.02
-    frozen = rig.plant.x[1]
-
-    def stuck(stamp, x, xd):
-        x[1] = frozen
-        return stamp, x, xd
-    cycles = rig.until(STOPPING, 200, state=stuck)
+    cycles = rig.until(STOPPING, 200, state=lift_at(rig.plant.x[1]))
     bound = CONDITIONS['state_frozen'].bound(rig.core.declaration, 1 / RATE)
     assert 50 <= cycles <= bound * RATE + 1 and not rig.core.states.state_valid
     assert 'lift_cylinder' in rig.core.states.reasons['state_frozen']
@@ -189,11 +192,7 @@ def test_a_position_that_stands_still_while_it_should_move_F09(level):
 
 def test_a_position_that_sticks_for_less_than_friction_explains_is_not_frozen_F09():
     rig = Rig(plausibility={'velocity_residual': 10.0, 'freeze_time': 0.01}).run()
-    begin, stuck_at = rig.output.desired[0, 1], rig.plant.x[1]
-
-    def stuck(stamp, x, xd):
-        x[1] = stuck_at
-        return stamp, x, xd
+    begin, stuck = rig.output.desired[0, 1], lift_at(rig.plant.x[1])
     while abs(rig.law.reference.ahead(rig.core.inputs.time)[0][1] - begin) < 0.004:
         rig.tick(state=stuck)
     assert 'state_frozen' not in rig.core.states.reasons
@@ -222,11 +221,7 @@ def coarse_rig(step):
 def test_a_coarse_encoder_is_frozen_after_three_of_its_steps_F09():
     step = 2e-3
     rig, stuck_at = coarse_rig(step)
-    begin = rig.output.desired[0, 1]
-
-    def stuck(stamp, x, xd):
-        x[1] = stuck_at
-        return stamp, x, xd
+    begin, stuck = rig.output.desired[0, 1], lift_at(stuck_at)
     while abs(rig.output.desired[0, 1] - begin) < 2.9 * step:
         rig.tick(state=stuck)
     assert 'state_frozen' not in rig.core.states.reasons

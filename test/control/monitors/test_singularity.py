@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,13 +17,7 @@ GENERAL = ['four_bar', 'five_bar', 'pkm_2pur2rpu', 'excavator']
 
 @pytest.fixture(scope='module')
 def machine():
-    loaded = {}
-
-    def load(name):
-        if name not in loaded:
-            loaded[name] = psdyn_ros.load(URDF / f'{name}.urdf', allow_unphysical=True)
-        return loaded[name]
-    return load
+    return cache(lambda name: psdyn_ros.load(URDF / f'{name}.urdf', allow_unphysical=True))
 
 
 def lever(m, x, row, boom):

@@ -166,19 +166,6 @@ def test_a_motion_goes_from_the_hold_through_the_waypoints_to_a_hold(crane, refe
     assert not reference.moving(12.5)
 
 
-def test_a_new_trajectory_takes_over_without_a_jump(crane, reference):
-    start = crane.initial_position
-    reference.follow(Waypoints(crane.actuators, [2.0], [start + [0.3, 0.1, 0.1, 0.1]]), 0.0)
-    reference.sample(1.0)
-    for velocities in (None, [[0.0] * 4]):
-        waypoints = Waypoints(crane.actuators, [1.5], [start], velocities)
-        before = at(reference, 1.0)
-        reference.follow(waypoints, 1.0)
-        assert np.abs(before[1]).max() > 0.05
-        assert at(reference, 1.0)[:2] == pytest.approx(before[:2], abs=1e-12)
-        assert at(reference, 2.5)[0] == pytest.approx(start)
-
-
 def test_points_in_the_past_are_passed_over_and_the_rest_is_followed(crane, reference):
     start = crane.initial_position
     path = [start + 0.1, start + 0.02, start + 0.05]
@@ -251,15 +238,6 @@ def test_a_trajectory_beyond_the_limits_is_refused(crane, reference, actuator, c
     with pytest.raises(TrajectoryError, match=says):
         reference.follow(Waypoints(crane.actuators, [seconds], [target]), 0.0)
     assert at(reference, 5.0)[0] == pytest.approx(crane.initial_position)
-
-
-def test_a_trajectory_that_opens_a_loop_is_refused(crane, reference):
-    joints = ('slew', 'lift_boom', 'tilt_cylinder', 'telescope')
-    names, position, _, _ = crane.joint_state(crane.initial_position)
-    target = [position[names.index(name)] for name in joints]
-    target[1] = 0.3         # beyond the toggle point, where no stroke leads
-    with pytest.raises(psdyn_ros.PsdynError):
-        reference.follow(Waypoints(joints, [9.0], [target]), 0.0)
 
 
 # the reference of the demonstration

@@ -34,13 +34,6 @@ def test_a_stop_ends_in_safe_when_the_machine_is_at_rest():
     assert c.s.active
 
 
-def test_a_stop_ends_in_safe_at_the_latest_after_the_stop_time():
-    c = running()
-    c.cycle('tracking')
-    assert c.wait(STOP_TIME - T) is STOPPING
-    assert c.cycle() is SAFE
-
-
 def test_a_stop_ends_when_time_goes_back():
     c = running()
     c.cycle('tracking')

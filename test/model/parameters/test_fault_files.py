@@ -140,7 +140,6 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.floats(), st.integers(-3, 3), s
                     st.sampled_from(NAMES), st.sampled_from(['lift.position', 'joint_states', 'hook', 'faults']))
 KEYS = st.one_of(st.sampled_from([*model.KEYS, 'faults', 'ros__parameters']), st.text(max_size=3))
 ENTRIES = st.dictionaries(KEYS, st.one_of(SCALARS, st.lists(SCALARS, max_size=4)), max_size=6)
-SMALL = st.floats(-2, 2)
 SENSIBLE = st.fixed_dictionaries({'kind': st.sampled_from(NAMES), 'target': SCALARS},
                                  optional={'value': st.one_of(st.floats(-2, 2), st.lists(st.floats(-2, 2), max_size=4)),
                                            'start': st.floats(-1, 9), 'duration': st.floats(-1, 9)})
@@ -166,23 +165,3 @@ def test_any_tree_is_read_or_refused(tree):
             assert 0 < len(str(error)) < 2000
         else:
             assert all(usable(fault) for fault in faults)
-
-
-@settings(max_examples=examples(300))
-@given(st.binary(max_size=40), st.integers(0, len(SCHEDULE)))
-def test_any_damage_to_a_file_is_read_or_refused(tmp_path_factory, damage, at):
-    content = SCHEDULE.encode()
-    path = tmp_path_factory.getbasetemp() / 'damaged_faults.yaml'
-    path.write_bytes(content[:at] + damage + content[at + len(damage):])
-    try:
-        faults = read_faults(path)
-    except PsdynError as error:
-        assert 'damaged_faults.yaml' in str(error)
-    else:
-        assert all(usable(fault) for fault in faults)
-
-
-def test_the_table_of_kinds_can_be_printed():
-    printed = '\n'.join(model.tables())
-    for kind in KINDS:
-        assert f'| `{kind.name}` | {model.WHAT[kind.domain]} | {kind.description} |' in printed

@@ -383,27 +383,6 @@ def test_an_alias_of_an_alias_is_never_expanded():
         read_hydraulics(nested, ACTUATORS)
 
 
-WORDS = ['', '0', '-1', '1e400', 'nan', 'zero', 'true', '[]', '{}', '~', '*x', '&x',
-         '!!python/object/apply:os.abort []', ': ', '\n',
-         '- ', '? ', '|', '>', '%', '@', '\x00', '\u2028', '\ud800', '<<: ']
-
-
-@st.composite
-def harmed_tokens(draw):
-    """Return a sound text in which words are exchanged, doubled, left out or replaced."""
-    tokens = re.split(r'(\s+|[:{},\[\]])', SOUND)
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, len(tokens) - 1))
-        kind = draw(st.sampled_from(['word', 'other', 'double', 'drop']))
-        if kind == 'word':
-            tokens[at] = draw(st.sampled_from(WORDS))
-        elif kind == 'other':
-            tokens[at] = draw(st.sampled_from(tokens))
-        else:
-            tokens[at] = tokens[at] * 2 if kind == 'double' else ''
-    return ''.join(tokens)
-
-
 def read_or_refuse(text):
     try:
         found = read_hydraulics(text if '\n' in text else text + '\n', ACTUATORS)
@@ -414,13 +393,7 @@ def read_or_refuse(text):
         assert found.cylinders['lift'].rod < found.cylinders['lift'].bore
 
 
-@settings(max_examples=examples(300))
-@given(harmed_tokens())
-def test_harmed_tokens(text):
-    read_or_refuse(text)
-
-
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(500))
 @given(harmed_text([SOUND, yaml.safe_dump(everything()), CRANE.read_text()]))
 def test_harmed_text(text):
     read_or_refuse(text)

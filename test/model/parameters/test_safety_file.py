@@ -252,12 +252,6 @@ def test_harmed_files_are_read_or_refused(text):
         assert max(d.timeouts.stopping, d.timeouts.safe, d.timeouts.stream, d.timeouts.emergency_stop) <= 0.2
 
 
-def test_the_parameters_are_printed():
-    said = '\n'.join(model.tables())
-    assert '| `valve` | word or number | none | neutral, brake, gravity, -1e+09 to 1e+09 |' in said
-    assert '| `tracking_tolerance` | number | required |' in said
-
-
 # what does not fit the machine
 
 MACHINES = ('hiab_xs031', 'excavator', 'four_bar', 'five_bar', 'pkm_2pur2rpu')

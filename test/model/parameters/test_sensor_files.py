@@ -1,8 +1,6 @@
 """YAML files of sensors: what they say, and every way to get them wrong."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from support.paths import ROOT
 
 import psdyn_ros
 from psdyn_ros.model.errors import DuplicateNameError, ModelError, PsdynError, UnknownNameError
-from psdyn_ros.model.parameters import sensors as model
 from psdyn_ros.model.parameters.sensors import Sensor, read_sensors
 from psdyn_ros.simulation.sensors.bank import SensorBank
 
@@ -142,13 +139,3 @@ def test_any_damage_to_a_file_is_read_or_refused(tmp_path_factory, damage, at):
         assert 'damaged_sensors.yaml' in str(error)
     else:
         assert set(read.sensors) == set(channels)
-
-
-def test_the_table_of_parameters_can_be_printed():
-    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.parameters.sensors'], cwd=ROOT,
-                         capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
-    for name in Sensor.__dataclass_fields__:
-        assert f'| `{name}` |' in run.stdout
-    for kind, row in model.KINDS.items():
-        assert f'| `{kind}` | {row.unit} |' in run.stdout

@@ -21,7 +21,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from support.nodes import still_machine  # noqa: E402
-from support.nodes.graph import START_UP, graph  # noqa: E402
+from support.nodes.graph import START_UP, graph, trajectory  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
 from support.nodes.unusable_states import UNUSABLE_STATES  # noqa: E402
 from support.paths import ROOT  # noqa: E402
@@ -96,9 +96,7 @@ class Managed(StillMachine):
         self.becomes(State.RUN, State.DEGRADED)     # the latter where the computer is busy
 
     def follow(self, names, positions, seconds):
-        point = JointTrajectoryPoint(positions=positions)
-        point.time_from_start.sec = seconds
-        self.trajectories.publish(JointTrajectory(joint_names=list(names), points=[point]))
+        self.trajectories.publish(trajectory(names, positions, seconds))
 
 
 @pytest.fixture(scope='module')

@@ -12,7 +12,7 @@ rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from support.nodes.by_hand import nodes_by_hand  # noqa: E402
-from support.nodes.graph import SIMULATED, SLOW_CLOCK, START_UP, graph  # noqa: E402
+from support.nodes.graph import SIMULATED, START_UP, graph  # noqa: E402
 
 from psdyn_ros.model.errors import ModelError, UnknownNameError  # noqa: E402
 from psdyn_ros.model.locate import machine_config  # noqa: E402
@@ -225,9 +225,7 @@ def test_crane_goes_to_the_pose(tmp_path, crane):
     machine = ('-p', f'robot_description:={URDF / "hiab_xs031.urdf"}')
     there = tip(crane, crane.initial_position) + (0.05, 0.1, 0.1)
     with graph(tmp_path, '/planned') as g:
-        states, goals = g.listen(JointState, 'joint_states'), g.publisher(PoseStamped, 'planner/goal')
-        g.start('simulator', *machine, *SLOW_CLOCK, '-p', 'command_timeout:=0.2',
-                '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
+        goals, states = g.publisher(PoseStamped, 'planner/goal'), g.simulate(*machine, '-p', 'command_timeout:=0.2')
         g.start_controller()
         g.start('planner', *machine, *SIMULATED, '-p', 'link:=tcp', '-p', f'safety:={SAFETY}',
                 '-p', 'state_timeout:=1.0')

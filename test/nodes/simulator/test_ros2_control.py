@@ -11,8 +11,8 @@ pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
-from support.nodes.graph import SIMULATED, SLOW_CLOCK, START_UP, graph  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from support.nodes.graph import SIMULATED, SLOW_CLOCK, START_UP, away, graph, trajectory  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from psdyn_ros.nodes.runtime.executor import INTERNAL  # noqa: E402
 
@@ -97,16 +97,10 @@ def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     world.until(lambda: references and trajectories.get_subscription_count(), START_UP)
     world.until(lambda: world.report('simulator: plant')[1] == 'running', START_UP)
 
-    def error(position):
-        now = dict(zip(states[-1].name, states[-1].position))
-        return np.abs(position - [now[name] for name in crane.actuators]).max()
-
     world.through(0.5)
-    assert error(crane.initial_position) < 1e-3
-    point = JointTrajectoryPoint(positions=target.tolist())
-    point.time_from_start.sec = 1
-    trajectories.publish(JointTrajectory(joint_names=list(crane.actuators), points=[point]))
-    world.until(lambda: error(target) < 1e-4, 60.0)
+    assert away(states[-1], crane.actuators, crane.initial_position) < 1e-3
+    trajectories.publish(trajectory(crane.actuators, target))
+    world.until(lambda: away(states[-1], crane.actuators, target) < 1e-4, 60.0)
     assert world.stops == 0
     assert_complete(states, crane.joints)
     world.assert_on_grid(states, PERIOD)

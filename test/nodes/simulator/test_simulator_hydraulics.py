@@ -17,8 +17,6 @@ from std_srvs.srv import Trigger  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
-from psdyn_ros.nodes.messages import conversions  # noqa: E402
-
 pytestmark = pytest.mark.dds
 
 CRANE = URDF / 'hiab_xs031.urdf'
@@ -27,7 +25,7 @@ FIELD = {'effort': 'effort', 'pressure': 'effort', 'velocity': 'velocity', 'valv
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
 PART = 'simulator: plant'
-NAN, INF = float('nan'), float('inf')
+NAN = float('nan')
 TTL = 0.1
 
 
@@ -226,47 +224,6 @@ def test_what_is_out_of_range_is_clipped_and_counted(plant):
     before = int(plant.report()[2]['saturated commands'])
     plant.until(lambda: plant.row('lift_cylinder')['valve_command'] == 1.0, lambda: plant.command(lift_cylinder=1.5))
     plant.until(lambda: int(plant.report()[2]['saturated commands']) > before)
-
-
-def bad(**fields):
-    return JointState(name=['slew', 'lift_cylinder'], **fields)
-
-
-BAD_COMMANDS = {
-    'nothing': JointState(),
-    'all nan': bad(position=[NAN] * 2, effort=[NAN] * 2),
-    'inf': bad(position=[0.0, INF], effort=[0.0, 0.0]),
-    'short': bad(position=[0.0], effort=[0.0, 0.0]),
-    'no field': bad(velocity=[0.0, 0.0]),
-    'wrong name': JointState(name=['lift'], position=[0.0]),
-    'twice': JointState(name=['lift_cylinder', 'lift_cylinder'], position=[0.1, 0.1]),
-    'absurd': bad(position=[0.0, 40.0], effort=[0.0, 0.0]),
-    'absurd force': bad(position=[0.0, 0.0], effort=[1e12, 0.0]),
-    'array short': Float64MultiArray(data=[0.0] * 3),
-    'array nan': Float64MultiArray(data=[0.0, NAN, 0.0, 0.0]),
-    'array label': conversions.LabelledArrayWriter(('a', 'b', 'c', 'd')).message,
-}
-
-
-@pytest.mark.parametrize('abuse', BAD_COMMANDS)
-def test_a_bad_command_is_refused_counted_and_releases_nothing(plant, abuse):
-    msg = BAD_COMMANDS[abuse]
-    publisher, topic = ((plant.named, 'joint_commands') if isinstance(msg, JointState)
-                        else (plant.ordered, 'commands'))
-    before = plant.count(topic)
-    publisher.publish(msg)
-    plant.until(lambda: plant.count(topic) == before + 1)
-    assert plant.report()[:2] == (WARN, 'held')
-
-
-@pytest.mark.parametrize('shift', [-1.0, 0.5])
-def test_a_stamp_older_than_the_ttl_or_of_the_future_is_refused(plant, shift):
-    before = plant.count('joint_commands')
-    msg = JointState(name=['lift_cylinder'], position=[0.3])
-    conversions.ns_to_stamp(plant.graph.node.get_clock().now().nanoseconds + round(shift * 1e9), msg.header.stamp)
-    plant.named.publish(msg)
-    plant.until(lambda: plant.count('joint_commands') == before + 1)
-    assert plant.report()[:2] == (WARN, 'held')
 
 
 # faults and real cylinders

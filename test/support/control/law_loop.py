@@ -5,17 +5,17 @@ import numpy as np
 from psdyn_ros.tools.studies.tracking_runs import PERIOD, PlainSensors
 
 
-def tracked(law, plant, waypoints, seconds):
+def tracked(law, plant, waypoints, seconds, late=1):
     """(N, dof) differences [m, rad] between motion and reference at the end of each period; fewer where it fails.
 
-    A command answers the measurement of the period before.
+    late  periods between a measurement and the command that answers it
     """
     sensors, measured, errors = PlainSensors(), [], []
     law.hold(waypoints.positions[0])
     law.reference.follow(waypoints, 0.0)
     for k in range(round(seconds / PERIOD)):
         measured.append(sensors.read(plant))
-        seen = max(0, k - 1)
+        seen = max(0, k - late)
         plant.step(law.update(seen * PERIOD, *measured[seen], age=(k - seen) * PERIOD), PERIOD)
         if plant.fault:
             break

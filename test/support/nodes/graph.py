@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import psdyn_ros
 from psdyn_ros.control.safety.fault_table import State
@@ -20,10 +20,10 @@ from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.nodes import EXECUTABLES
 from psdyn_ros.nodes.messages.conversions import stamp_to_ns
-from psdyn_ros.nodes.runtime.executor import make_executor
 from psdyn_ros.tools.demo.demo_safety import WIDEST_TIMEOUTS, safety_text
 from psdyn_ros.tools.demo.machine_run import PAUSE
 from psdyn_ros.tools.demo.processes import NodeProcesses, exported
+from psdyn_ros.tools.demo.session import own_node
 
 from ..machines import URDF
 from ..paths import TESTS
@@ -38,6 +38,19 @@ SLOW_CLOCK = ('-p', 'publish_clock:=true', '-r', '/clock:=clock', '-p', 'real_ti
 STOPPED = State.STOPPING, State.SAFE
 FOUND = 0.1             # s after which a service that is ready knows its client, too
 ANSWER = 5.0            # s after which a service is asked again, as tools of an operator do
+
+
+def trajectory(joints, positions, seconds=1):
+    """A `JointTrajectory` of one point."""
+    point = JointTrajectoryPoint(positions=list(map(float, positions)))
+    point.time_from_start.sec = seconds
+    return JointTrajectory(joint_names=list(joints), points=[point])
+
+
+def away(state, joints, positions):
+    """Largest distance of these joints in a `JointState` from positions."""
+    now = dict(zip(state.name, state.position))
+    return max(abs(position - now[name]) for name, position in zip(joints, positions))
 
 
 class Graph:
@@ -60,6 +73,12 @@ class Graph:
         return self.processes.start(
             name, module, '--ros-args', '-r', f'__ns:={self.namespace}',
             '-r', f'/diagnostics:={self.namespace}/diagnostics', '-p', 'report_rate:=20.0', *arguments)
+
+    def simulate(self, *arguments):
+        """Run a simulator on a slow clock that the controller of this namespace commands; return the list of states."""
+        self.start('simulator', *SLOW_CLOCK, '-r', f'~/joint_commands:={self.namespace}/controller/joint_commands',
+                   *arguments)
+        return self.listen(JointState, 'joint_states')
 
     def start_controller(self, *arguments, machine='hiab_xs031', change=None, module=EXECUTABLES['controller']):
         """Run the controller of a machine of the package in simulated time; it becomes active by itself.
@@ -211,17 +230,7 @@ class Graph:
 @contextmanager
 def graph(folder, namespace):
     """A `Graph` in the domain of this test run."""
-    context = rclpy.Context()
-    rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
-    node = rclpy.create_node('witness', context=context)
-    executor = make_executor(context)
-    executor.add_node(node)
-    try:
-        with NodeProcesses(folder) as processes:
-            made = Graph(node, executor.spin_once, processes, namespace, folder)
-            yield made
-            assert made.stops == made.provoked, f'the controller stopped {made.stops} times, {made.provoked} on purpose'
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown(context=context)
+    with own_node(name='witness') as (node, spin_once), NodeProcesses(folder) as processes:
+        made = Graph(node, spin_once, processes, namespace, folder)
+        yield made
+        assert made.stops == made.provoked, f'the controller stopped {made.stops} times, {made.provoked} on purpose'

@@ -42,12 +42,7 @@ from psdyn_ros.validation.diagnosis.corrections import (
     outermost,
     point_mass,
 )
-from psdyn_ros.validation.diagnosis.diagnosis import (
-    MAX_CAUSES,
-    Cause,
-    Diagnosis,
-    second_difference_power,
-)
+from psdyn_ros.validation.diagnosis.diagnosis import MAX_CAUSES, Cause, Diagnosis, second_difference_power
 from psdyn_ros.validation.diagnosis.products import Products
 from psdyn_ros.validation.diagnosis.topic_delays import TopicDelay
 from psdyn_ros.validation.identification.regressor import COLUMNS, ROWS

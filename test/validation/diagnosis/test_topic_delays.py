@@ -14,14 +14,7 @@ from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY
 from psdyn_ros.tools.studies import tracking_runs
 from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
 from psdyn_ros.validation.bags.source import open_bag
-from psdyn_ros.validation.diagnosis.topic_delays import (
-    TopicDelay,
-    _Fit,
-    _Piece,
-    _Search,
-    delay_of,
-    topic_delays,
-)
+from psdyn_ros.validation.diagnosis.topic_delays import TopicDelay, _Fit, _Piece, _Search, delay_of, topic_delays
 from psdyn_ros.validation.diagnosis.whitening import Whitening
 from psdyn_ros.validation.metrics import FAIL, PASS
 from psdyn_ros.validation.metrics.prediction import Predictor
@@ -197,17 +190,28 @@ def test_of_ports_on_topics_of_their_own_each_has_its_own_delay(recorded, tmp_pa
     assert all(delay.taken == 0.0 for delay in others)
 
 
+T = 0.02 * np.arange(3000)
+
+
+def waves(rng):
+    """An effort that a motion needs."""
+    return CubicSpline(T, sum(np.sin(w * T + rng.uniform(0.0, 6.0)) for w in (1.0, 1.7, 2.9)))
+
+
+def search(needed, signals):
+    """A `_Search` for the delays of topics {name: function of (s, order)} of an effort that a function of s needs."""
+    inner = T[50:-50]
+    return _Search([_Fit([_Piece(inner, needed(inner), np.ones((len(inner), 1)), signals)])], list(signals), 1e-4)
+
+
 def searched(size, truth, seed=0):
     """A `_Search` for the delays of two topics of one effort: 'a' that is on time, and 'b' of a size that is late."""
-    rng, t = np.random.default_rng(seed), 0.02 * np.arange(3000)
-    first, second = (CubicSpline(t, sum(np.sin(w * t + rng.uniform(0.0, 6.0)) for w in (1.0, 1.7, 2.9)))
-                     for _ in range(2))
+    rng = np.random.default_rng(seed)
+    first, second = waves(rng), waves(rng)
     # as smooth as what a filter leaves
-    noise = CubicSpline(t[::10], 0.01 * rng.standard_normal(300))
-    inner = t[50:-50]
-    signals = {'a': first, 'b': lambda at, order: size * second(at - truth, order) + noise(at, order)}
-    return _Search([_Fit([_Piece(inner, first(inner) + size * second(inner), np.ones((len(inner), 1)), signals)])],
-                   ['a', 'b'], 1e-4)
+    noise = CubicSpline(T[::10], 0.01 * rng.standard_normal(300))
+    return search(lambda t: first(t) + size * second(t), {
+        'a': first, 'b': lambda at, order: size * second(at - truth, order) + noise(at, order)})
 
 
 @pytest.mark.parametrize('size, truth', [(0.01, 0.0), (1.0, -0.04)])
@@ -219,14 +223,11 @@ def test_topic_that_says_little_has_the_delay_of_the_others_and_one_that_says_mu
 
 @pytest.mark.parametrize('drift', [0.0, 2e-4, -2e-4])
 def test_clock_that_runs_200_us_per_second_apart_is_named(drift):
-    rng, t = np.random.default_rng(1), 0.02 * np.arange(3000)
-    needed = CubicSpline(t, sum(np.sin(w * t + rng.uniform(0.0, 6.0)) for w in (1.0, 1.7, 2.9)))
-    noise = CubicSpline(t[::10], 0.01 * rng.standard_normal(300))
-    late = CubicSpline(t, needed(t - LATE - drift * (t - t.mean())))
-    inner = t[50:-50]
-    signals = {'a': lambda at, order: late(at, order) + noise(at, order)}
-    fit = _Fit([_Piece(inner, needed(inner), np.ones((len(inner), 1)), signals)])
-    delay = _Search([fit], ['a'], 1e-4).delays(0.002)['a']
+    rng = np.random.default_rng(1)
+    needed = waves(rng)
+    noise = CubicSpline(T[::10], 0.01 * rng.standard_normal(300))
+    late = CubicSpline(T, needed(T - LATE - drift * (T - T.mean())))
+    delay = search(needed, {'a': lambda at, order: late(at, order) + noise(at, order)}).delays(0.002)['a']
     assert delay.drift == pytest.approx(drift, abs=2.0 * delay.drift_width) and delay.drift_width < 5e-5
     assert delay.drifts == (drift != 0.0) == ('clocks' in delay.text)
     assert delay.low < LATE < delay.high
@@ -234,15 +235,13 @@ def test_clock_that_runs_200_us_per_second_apart_is_named(drift):
 
 @pytest.mark.parametrize('late', [8e-3, -7e-3])
 def test_delay_of_a_late_topic_is_as_exact_as_that_of_one_on_time(late):
-    rng, t = np.random.default_rng(3), 0.02 * np.arange(3000)
-    needed = CubicSpline(t, sum(np.sin(w * t + rng.uniform(0.0, 6.0)) for w in (1.0, 1.7, 2.9)))
+    rng, found = np.random.default_rng(3), []
+    needed = waves(rng)
     # as noise of accelerations, that is alike for less long than what the delay leaves
-    noise = CubicSpline(t[::5], np.gradient(np.gradient(rng.standard_normal(600))))
-    inner, found = t[50:-50], []
+    noise = CubicSpline(T[::5], np.gradient(np.gradient(rng.standard_normal(600))))
     for shift in (0.0, late):
         signals = {'a': lambda at, order, shift=shift: needed(at - shift, order) + 0.1 * noise(at - shift, order)}
-        fit = _Fit([_Piece(inner, needed(inner), np.ones((len(inner), 1)), signals)])
-        found.append(_Search([fit], ['a'], 1e-4).delays(0.002)['a'])
+        found.append(search(needed, signals).delays(0.002)['a'])
     assert found[1].seconds - late == pytest.approx(found[0].seconds, abs=1e-5)
     assert found[1].error == pytest.approx(found[0].error, rel=0.02) and abs(found[0].seconds) < 3.0 * found[0].error
 
@@ -257,12 +256,8 @@ def test_pass_with_clocks_that_run_apart_names_them_once():
 
 
 def test_delay_that_another_one_explains_as_well_is_not_known():
-    t = 0.02 * np.arange(3000)
-    wave = CubicSpline(t, np.sin(2.0 * np.pi * t / 0.2))
-    signals = {'a': wave}
-    inner = t[50:-50]
-    fit = _Fit([_Piece(inner, wave(inner) + 1e-3 * np.sin(inner), np.ones((len(inner), 1)), signals)])
-    delay = _Search([fit], ['a'], 1e-4).delays(0.002)['a']
+    wave = CubicSpline(T, np.sin(2.0 * np.pi * T / 0.2))
+    delay = search(lambda t: wave(t) + 1e-3 * np.sin(t), {'a': wave}).delays(0.002)['a']
     assert np.isnan([delay.seconds, delay.low, delay.high]).all() and not delay.certain and delay.taken == 0.0
     assert delay.text == 'not known: another delay would explain as much'
 
@@ -270,12 +265,9 @@ def test_delay_that_another_one_explains_as_well_is_not_known():
 @pytest.mark.parametrize('seed', range(4))
 def test_delay_that_is_not_certain_is_not_stated(seed):
     """As of bags with a force for a while, whose intervals are too narrow."""
-    t = 0.02 * np.arange(3000)
-    wave = CubicSpline(t, np.sin(2.0 * np.pi * t / 3.0))
-    inner = t[50:-50]
-    wrong = CubicSpline(t[::150], 0.2 * np.random.default_rng(seed).standard_normal(len(t[::150])))(inner)
-    fit = _Fit([_Piece(inner, wave(inner) + wrong, np.ones((len(inner), 1)), {'a': wave})])
-    delay = _Search([fit], ['a'], 1e-4).delays(0.002)['a']
+    wave = CubicSpline(T, np.sin(2.0 * np.pi * T / 3.0))
+    wrong = CubicSpline(T[::150], 0.2 * np.random.default_rng(seed).standard_normal(len(T[::150])))
+    delay = search(lambda t: wave(t) + wrong(t), {'a': wave}).delays(0.002)['a']
     assert delay.text == 'not known: it is not certain to 3 ms' and delay.taken == 0.0
     assert np.isnan([delay.seconds, delay.low, delay.high]).all()
 

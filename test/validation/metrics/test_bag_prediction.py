@@ -22,13 +22,7 @@ from psdyn_ros.validation.metrics.prediction import (
     slid,
     sliding_friction,
 )
-from psdyn_ros.validation.signals.filters import (
-    Butterworth,
-    SavitzkyGolay,
-    make_filter,
-    merged_rates,
-    through_gaps,
-)
+from psdyn_ros.validation.signals.filters import Butterworth, SavitzkyGolay, make_filter, merged_rates, through_gaps
 
 COULOMB = 4000.0            # N of the seals of the crane
 FILTERS = [SavitzkyGolay(PERIOD), SavitzkyGolay(PERIOD, 0.05, 3), Butterworth(PERIOD), Butterworth(PERIOD, 15.0, 2)]

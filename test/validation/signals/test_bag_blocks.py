@@ -117,7 +117,7 @@ def test_a_bag_of_another_machine_is_said_to_be_one(tmp_path, crane, swing):
     times, positions, _ = swing
     names = ['elbow', 'lift_cylindre', 'wrist']
     path = cases.write(tmp_path / 'a.mcap', cases.state_messages(crane, times[:50], positions[:, :3], names=names))
-    with pytest.raises(BagError, match=r"is not of 'hiab_xs031': none of its joints elbow, lift_cylindre, wrist"):
+    with pytest.raises(BagError, match=f"not of 'hiab_xs031': none of its joints {', '.join(names)}.*lift_cylinder"):
         collect(path, crane)
 
 

@@ -166,7 +166,8 @@ def test_simulated_and_wall_time_mixed_is_said(tmp_path, hydraulics, noisy):
     noisy.stamps -= BEGIN
     quality = noisy.judge(tmp_path, hydraulics)
     finding, = (one for one in quality.findings() if one.severity != NOTE)
-    assert finding.about == TELEMETRY and 'simulated and wall time' in finding.text
+    assert finding.about == TELEMETRY
+    assert 'simulated and wall time' in finding.text and 'times of receipt are used' in finding.text
 
 
 def test_a_clock_that_is_set_while_recording_is_said(tmp_path, hydraulics, noisy):

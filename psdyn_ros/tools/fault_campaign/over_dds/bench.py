@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
@@ -26,6 +25,7 @@ from ....model.text_file import read_text
 from ....model.units import SECOND
 from ....nodes.messages.conversions import stamp_to_ns, trajectory_to_msg
 from ...demo.demo_safety import safety_text
+from ...demo.parameter_file import write_parameters
 
 MACHINE = 'hiab_xs031'
 RATE = 500.0            # Hz
@@ -171,10 +171,10 @@ class WireBench:
         self.controller_parameters = self.folder / 'controller.yaml'
         shared = {'robot_description': description, 'hydraulics': hydraulics, 'rate': RATE}
         # names of controllers are not known yet
-        _write(self.controller_parameters, '/**', {
+        write_parameters(self.controller_parameters, **{'/**': {
             **shared, 'law': 'valve_computed_torque', 'safety': str(self.folder / 'safety.yaml'), 'autostart': False,
-            'emergency_stop': 'none', 'overrun_share': 0.2, 'report_rate': 5.0})
-        _write(self.folder / 'simulator.yaml', 'simulator', {
+            'emergency_stop': 'none', 'overrun_share': 0.2, 'report_rate': 5.0}})
+        write_parameters(self.folder / 'simulator.yaml', simulator={
             **shared, 'ttl': self.ttl, 'report_rate': 5.0, 'publish_clock': simulated_time})
 
     def start_controller(self, *arguments, **named):
@@ -269,7 +269,3 @@ class WireBench:
         target = here + way * np.minimum(far, 0.2 * span)
         zero = np.zeros((2, m.dof))
         return Waypoints(m.coordinates, [0.0, seconds], [here, target], zero, zero)
-
-
-def _write(path, node, parameters):
-    path.write_text(yaml.safe_dump({node: {'ros__parameters': parameters}}))
