@@ -132,7 +132,7 @@ class ControlCore:
         return self.inputs.take_pressures(stamp, ros_now, now, values, supply, self.selector.mode is AT_SAFE)
 
     def take_emergency_stop(self, pressed: bool, now: int) -> None:
-        """Take what the emergency stop says."""
+        """Take what the emergency stop says: pressed unless it is a False; a press counts though a release follows."""
         self.inputs.take_emergency_stop(pressed, now)
 
     def set_payload(self, link: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> None:

@@ -134,7 +134,7 @@ class Inputs:
 
     def take_emergency_stop(self, pressed, now):
         """Take a message of the emergency stop."""
-        self._emergency_stop.take(pressed, now, self.at(now))
+        self._emergency_stop.take(pressed, now, self.at(now), self._runner.inputs.publishing)
 
     def missing(self):
         """[why] there is no state, no pressures or no emergency stop to begin with."""

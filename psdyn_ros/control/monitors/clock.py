@@ -5,6 +5,8 @@ cycles that come too late.
 import time
 from collections import deque
 
+import numpy as np
+
 from ...model.units import SECOND
 from .check import (
     AT_ONCE,
@@ -286,14 +288,20 @@ class EmergencyStopCheck(Check):
         self._excused = not config.emergency_stop
         self._timeout = config.declaration.timeouts.emergency_stop_ns
         self._pressed, self._arrival = False, None      # (steady clock, clock of ages)
+        self._unseen = False        # it was pressed since it was last evaluated
 
-    def take(self, pressed, now, clock):
-        """Record a message of the emergency stop; now: ns of the steady clock, clock: ns on the clock of ages."""
-        self._pressed, self._arrival = bool(pressed), (now, clock)
+    def take(self, pressed, now, clock, publishing):
+        """Record a message of the emergency stop, pressed unless it is a False.
+
+        now: ns of the steady clock, clock: ns on the clock of ages, publishing: whether a press must not be missed.
+        """
+        self._pressed = bool(pressed) or not isinstance(pressed, (bool, np.bool_))
+        self._unseen = self._pressed or (self._unseen and publishing)
+        self._arrival = now, clock
 
     def reason(self, now, clock):
         """Return why the emergency stop stops the machine; '' where it does not."""
-        if self._pressed:
+        if self._pressed or self._unseen:
             return 'the emergency stop is pressed'
         if self._excused:
             return ''
@@ -306,4 +314,5 @@ class EmergencyStopCheck(Check):
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         reason = self.reason(inputs.now, inputs.clock)
+        self._unseen = False
         return (Finding('emergency_stop', reason),) if reason else ()
