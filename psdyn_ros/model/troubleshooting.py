@@ -62,7 +62,7 @@ FAULTS = {
     'F28': Fault('The controller died or hung.', 'Read the end of its log; start it again and enable it.'),
     'F29': Fault('An error in the program.', 'Send the log with the traceback to the authors.'),
     'F30': Fault('The computer is too slow or too busy.', 'Lower `rate`, or set the computer up for real time.'),
-    'F31': Fault('Somebody set the clock, or the simulation paused.',
+    'F31': Fault('Somebody set the clock, the simulation paused, or a clock is broken.',
                  'Let clocks be slewed, not set. In lock-step raise `simulated_pause`.'),
     'F32': Fault('Two nodes publish on one topic.', 'Find them with `ros2 topic info -v`, and end one.'),
     'F33': Fault('Somebody floods a topic.', 'Find the sender with `ros2 topic info -v`.'),

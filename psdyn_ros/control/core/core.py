@@ -82,7 +82,7 @@ class ControlCore:
         self.manipulator, self.declaration, self.law = config.machine, declaration, law
         law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay, law)
         self.checks = {kind: kind(config, law) for kind in (*CHECKS, *config.checks)}
-        self.states = SafetyStates(declaration, config.period, fault_table(config.checks))
+        self.states = SafetyStates(declaration, config.period, fault_table(config.checks), config.simulated_time)
         self._check_inputs = CheckInputs(config, law)
         self._runner = CheckRunner(tuple(self.checks.values()), self.states, self._check_inputs)
         self.inputs = Inputs(config, self.checks, self._runner, self.states, on_jump=self._rebase)
@@ -139,7 +139,7 @@ class ControlCore:
         return self.inputs.take_pressures(stamp, ros_now, now, values, supply, self.selector.mode is AT_SAFE)
 
     def take_emergency_stop(self, pressed: bool, now: int) -> None:
-        """Take what the emergency stop says."""
+        """Take what the emergency stop says: pressed unless it is a False; a press counts though a release follows."""
         self.inputs.take_emergency_stop(pressed, now)
 
     def set_payload(self, link: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> None:
@@ -309,17 +309,17 @@ class ControlCore:
         None where nothing is to be published. `refused` says why the state was not used. Never raises.
         """
         try:
-            clock = self.inputs.read_clocks(now, ros_now)
+            clock = self.inputs.begin_cycle(now, ros_now)
             if measured is not None:
-                self._take_state(measured, ros_now)
+                self._take_state(measured, self.inputs.ros_now)
             if self._check_inputs.publishing:
-                return self._cycle(clock, ros_now)
+                return self._cycle(clock)
             self._idle(clock)
             return None
         except GateError as error:
-            return self._failed('output_rejected', FAIL, str(error), ros_now)
+            return self._failed('output_rejected', FAIL, str(error))
         except Exception as error:      # whatever it is, the machine is made safe
-            return self._failed('exception', ERROR, f'{type(error).__name__}: {error}', ros_now)
+            return self._failed('exception', ERROR, f'{type(error).__name__}: {error}')
 
     def _idle(self, clock: int) -> None:
         """Let faults that are over pass their probation, so that they do not speak against activation or reset."""
@@ -327,7 +327,7 @@ class ControlCore:
             self._runner.run(When.CYCLE)
             self.states.step(clock)
 
-    def _cycle(self, clock: int, ros_now: int) -> Any:
+    def _cycle(self, clock: int) -> Any:
         dt, self._last_cycle = 0.0 if self._last_cycle is None else 1e-9 * (clock - self._last_cycle), clock
         self._runner.run(When.CYCLE)
         if self._state is STOPPING and self.selector.stopped(clock):
@@ -344,8 +344,8 @@ class ControlCore:
         if state is not self._state or valid is not self._state_valid:
             self._change_state(state, valid, clock)
         if self.selector.mode is AT_SAFE:
-            return self._safe(ros_now)
-        return Output(self.selector.command(clock, dt), self._stamp(ros_now), state, True, self.selector.desired)
+            return self._safe()
+        return Output(self.selector.command(clock, dt), self._stamp(), state, True, self.selector.desired)
 
     def _update_reference(self) -> None:
         """Report the end of the reference, and set its speed scaling."""
@@ -362,8 +362,10 @@ class ControlCore:
         selector = self.selector
         if state in (STANDBY, SAFE):
             self._discard_references()
-            # a receiver that gave up the last command has shut its valves: no ramp opens them again
-            selector.rest(clock if state is SAFE and not self._overruns.late else None)
+            # a receiver that gave up the last command has shut its valves: no ramp opens them again; and with a clock
+            # that is behind the cycles no ramp ends
+            at_once = self._overruns.late or self.states.outrun
+            selector.rest(clock if state is SAFE and not at_once else None)
         elif selector.mode is not UNDER_LAW:
             return
         elif state is STOPPING:
@@ -385,26 +387,26 @@ class ControlCore:
         with suppress(Exception):       # of a logger
             self._log('error' if state >= STOPPING and reasons else 'info', f'{before.name} to {state.name}{why}')
 
-    def _failed(self, name: str, result: Any, text: str, ros_now: int) -> Any:
+    def _failed(self, name: str, result: Any, text: str) -> Any:
         """The safe output, in the cycle in which something went wrong."""
         clock = self.inputs.clock
         self.states.report(clock, name, result, text)
         self._change_state(self.states.step(clock), self.states.state_valid, clock)
-        return self._safe(ros_now) if self._check_inputs.publishing else None
+        return self._safe() if self._check_inputs.publishing else None
 
-    def _safe(self, ros_now: int) -> Output:
+    def _safe(self) -> Output:
         """The safe output; those after a deactivation are counted."""
         output = self.selector.safe(self._state is STANDBY, self.inputs.clock)
         if self._deactivating and not self.selector.closing:
             self._safe_outputs += 1
             if self._safe_outputs >= SAFE_OUTPUTS:
                 self.finished, self._check_inputs.publishing, self._deactivating = True, False, False
-        return Output(output, self._stamp(ros_now), self._state, False, None)
+        return Output(output, self._stamp(), self._state, False, None)
 
-    def _stamp(self, ros_now: int) -> int:
+    def _stamp(self) -> int:
         """Return the stamp of the state which is answered, or of this moment where that was answered before."""
         # simulated time may be ahead of the next state: a plant in lock-step would take its stamp for the answer
-        stamp = self._check_inputs.stamp
+        stamp, ros_now = self._check_inputs.stamp, self.inputs.ros_now
         answers = stamp != self._answered_stamp or self._simulated and ros_now - stamp < self._overdue
         self._answered_stamp = stamp
         self._output_stamp = max(self._output_stamp, stamp if answers else ros_now)

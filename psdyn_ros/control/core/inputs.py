@@ -42,8 +42,9 @@ class Inputs:
     on_jump  called with the ns by which the clock of stamps jumped
 
     `state_check` is the `StateChecks`, with position and velocity of the last accepted state; `now` ns of the steady
-    clock and `clock` ns on the clock of ages, as of the last call with both times; `time` s on the clock of
-    trajectories, of that state; `pressures` (cylinders, 2) and `supply` [Pa gauge] the last accepted ones, None: none.
+    clock, `ros_now` of that of stamps and `clock` of that of ages, as of the last call with both times; `time` s on the
+    clock of trajectories, of that state; `pressures` (cylinders, 2) and `supply` [Pa gauge] the last accepted ones,
+    None: none.
     """
 
     def __init__(self, config, checks, runner, states, on_jump):
@@ -51,7 +52,7 @@ class Inputs:
         self._emergency_stop, self._clock_check = checks[EmergencyStopCheck], checks[ClockCheck]
         self._clocks, self._motion = self._clock_check.watch, ActuatorMotion(config.machine)
         self._runner, self._states, self._on_jump = runner, states, on_jump
-        self.now = self.clock = 0
+        self.now = self.ros_now = self.clock = 0
         self.pressures = self.supply = None
         self.time = 0.0
         runner.inputs.encoder_steps = self.state_check.encoder_steps
@@ -70,11 +71,16 @@ class Inputs:
         """ns on the clock of ages at `now`."""
         return self._clocks.at(now)
 
+    def begin_cycle(self, now, ros_now):
+        """As `read_clocks`, once in a cycle."""
+        return self.read_clocks(*self._clocks.begin_cycle(now, ros_now))
+
     def read_clocks(self, now, ros_now):
         """Take both times, shift stamps after a jump; return ns on the clock of ages."""
         jump = self._clocks.update(now, ros_now)
         check_inputs = self._runner.inputs
-        self.now = check_inputs.now = now
+        self.now = check_inputs.now = self._clocks.steady(now)
+        self.ros_now = ros_now
         self.clock = check_inputs.clock = self._clocks.clock
         check_inputs.state = self._states.state
         if jump:
@@ -134,7 +140,7 @@ class Inputs:
 
     def take_emergency_stop(self, pressed, now):
         """Take a message of the emergency stop."""
-        self._emergency_stop.take(pressed, now, self.at(now))
+        self._emergency_stop.take(pressed, self._clocks.steady(now), self.at(now), self._runner.inputs.publishing)
 
     def missing(self):
         """[why] there is no state, no pressures or no emergency stop to begin with."""

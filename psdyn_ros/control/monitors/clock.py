@@ -5,6 +5,9 @@ cycles that come too late.
 import time
 from collections import deque
 
+import numpy as np
+
+from ...model.errors import ModelError
 from ...model.units import SECOND
 from .check import (
     AT_ONCE,
@@ -28,7 +31,8 @@ PAUSE = 200_000_000     # ns of steady time in which simulated time stands still
 READINGS = 10           # of two clocks, until one is good enough
 MOMENT = 1_000_000      # ns that it may take
 STEP = MOMENT           # ns from one reading to the next that are no drift: stamps have to be shifted
-IN_A_ROW = 3            # slots without a cycle
+LATEST = 1 << 63        # ns; no clock shows as much
+IN_A_ROW = 3            # slots without a cycle, and cycles in which the steady clock stands
 SHARE = 0.01            # of the slots of a second
 UNSTAMPED, OLD, FUTURE, ORDER = 'unstamped', 'old', 'future', 'order'
 
@@ -51,29 +55,62 @@ class ClockWatch:
     That is the steady clock; where time is simulated it is what simulated time went forward, so that ages stand still
     with the simulation.
 
+    Where the steady clock stands still in several cycles in a row, or says no time, it is taken to go on by a period in
+    each cycle, so that what is timed, such as a stop, comes to its end.
+
     simulated  whether the clock of stamps is that of a simulation
     pause      ns of steady time that it may stand still
+    period     ns
     """
 
-    def __init__(self, simulated, pause=PAUSE):
-        self.simulated, self._pause = simulated, pause
+    def __init__(self, simulated, pause=PAUSE, period=0):
+        self.simulated, self._pause, self._period = simulated, pause, period
+        self.stands = ''        # why the steady clock is not believed
+        self._cycle = None      # both times of the last cycle
+        self._stood = 0         # cycles in a row
+        self._added = 0         # ns that the steady clock is taken to be ahead of what it says
         self.clock = 0          # ns, never goes back; in simulated time it counts from the first reading
         self.jumps = 0          # of the wall clock
         self.paused = False
         self._offset = self._last = self._moved = None
 
+    def begin_cycle(self, now, ros_now):
+        """Return both times of a cycle, those of the one before where they are none; ModelError if there was none."""
+        before, self.stands = self._cycle, ''
+        try:
+            known = abs(now) < LATEST and abs(ros_now) < LATEST
+        except TypeError:
+            known = False
+        if not known:
+            self.stands = f'now={now!r:.40}, ros_now={ros_now!r:.40}: expected two times in ns'
+            if before is None:
+                raise ModelError(self.stands)
+            now, ros_now = before
+        self._stood = self._stood + 1 if before is not None and now <= before[0] else 0
+        if self._stood >= IN_A_ROW:
+            self.stands = self.stands or f'the steady clock stands at {now * 1e-9:.3f} s'
+        if self.stands:
+            self._added += self._period
+        self._cycle = now, ros_now
+        return now, ros_now
+
     def update(self, now, ros_now):
         """Take both times, ns; return by how many ns the stamps have to be shifted, 0 but after a jump or a reset."""
+        now = self.steady(now)
         return self._simulated(now, ros_now) if self.simulated else self._wall(now, ros_now)
+
+    def steady(self, now):
+        """Return the ns on the steady clock where it says `now`."""
+        return now + self._added
 
     def at(self, now):
         """Return the ns on the clock of ages at `now`, where only that is known."""
-        return self.clock if self.simulated else now
+        return self.clock if self.simulated else self.steady(now)
 
     def _wall(self, now, ros_now):
         self.clock = now
         offset = ros_now - now
-        jump = 0 if self._offset is None else offset - self._offset
+        jump = 0 if self._offset is None or self.stands else offset - self._offset
         self._offset = offset
         if -STEP <= jump <= STEP:
             return 0
@@ -94,7 +131,7 @@ class ClockWatch:
 
 
 class ClockCheck(Check):
-    """The `ClockWatch` of a controller; `jumped` is the finding of a jump, `evaluate` that of a pause."""
+    """The `ClockWatch` of a controller; `jumped` is the finding of a jump, `evaluate` that of clocks that stand."""
 
     rows = (
         warning('F31', 'clock_jump', 'the clock of stamps jumped', 'stamps are taken from there; no change of motion',
@@ -102,11 +139,14 @@ class ClockCheck(Check):
         Row('F31', 'clock_paused', HOLD, 'simulated time stands still', 'stops and holds', 1, 0.2, 'simulated_pause',
             probation=False),
         Row('F31', 'clock_reset', STOP_OPEN_LOOP, 'simulated time went back', RAMPED, event=True),
+        # nothing that is computed with time can be believed
+        Row('F31', 'clock_stands', STOP_OPEN_LOOP, 'the steady clock stands still in three cycles in a row', RAMPED,
+            IN_A_ROW, event=True),
     )
 
     def __init__(self, config, law):
-        self.watch = ClockWatch(config.simulated_time, config.declaration.timeouts.simulated_pause_ns)
-        self.required = config.simulated_time
+        self.watch = ClockWatch(config.simulated_time, config.declaration.timeouts.simulated_pause_ns,
+                                round(config.period * SECOND))
 
     def jumped(self, jump):
         """Return the `Finding` of a jump [ns]; None of one too small to be reported."""
@@ -117,7 +157,11 @@ class ClockCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        return (Finding('clock_paused', 'simulated time stands still'),) if self.watch.paused else ()
+        watch = self.watch
+        if not (watch.paused or watch.stands):
+            return ()
+        return (Finding('clock_stands', watch.stands) if watch.stands else
+                Finding('clock_paused', 'simulated time stands still'),)
 
 
 class MeasuredInput:
@@ -286,14 +330,20 @@ class EmergencyStopCheck(Check):
         self._excused = not config.emergency_stop
         self._timeout = config.declaration.timeouts.emergency_stop_ns
         self._pressed, self._arrival = False, None      # (steady clock, clock of ages)
+        self._unseen = False        # it was pressed since it was last evaluated
 
-    def take(self, pressed, now, clock):
-        """Record a message of the emergency stop; now: ns of the steady clock, clock: ns on the clock of ages."""
-        self._pressed, self._arrival = bool(pressed), (now, clock)
+    def take(self, pressed, now, clock, publishing):
+        """Record a message of the emergency stop, pressed unless it is a False.
+
+        now: ns of the steady clock, clock: ns on the clock of ages, publishing: whether a press must not be missed.
+        """
+        self._pressed = bool(pressed) or not isinstance(pressed, (bool, np.bool_))
+        self._unseen = self._pressed or (self._unseen and publishing)
+        self._arrival = now, clock
 
     def reason(self, now, clock):
         """Return why the emergency stop stops the machine; '' where it does not."""
-        if self._pressed:
+        if self._pressed or self._unseen:
             return 'the emergency stop is pressed'
         if self._excused:
             return ''
@@ -306,4 +356,5 @@ class EmergencyStopCheck(Check):
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         reason = self.reason(inputs.now, inputs.clock)
+        self._unseen = False
         return (Finding('emergency_stop', reason),) if reason else ()

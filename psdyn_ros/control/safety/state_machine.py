@@ -1,4 +1,7 @@
 """The sub-states of a controller: which of them is due, why, and what leads out of it."""
+
+import math
+
 from ...model.errors import PsdynError, UnknownNameError, did_you_mean
 from ...model.troubleshooting import IN_SAFE, INACTIVE, STOP_IN_PROGRESS
 from ...model.units import SECOND
@@ -6,6 +9,7 @@ from ..monitors.check import COUNTED, STOP_OPEN_LOOP, Result, State
 from .fault_table import ROWS, TIMEOUTS
 
 PASS = Result.PASS
+SPARE = 3               # cycles beyond a timeout, for those that do not come at their time
 NO_STATE = 'F18: no state was accepted yet'
 
 
@@ -39,13 +43,15 @@ class SafetyStates:
     declaration  `SafetyDeclaration`
     period       s, of the control cycle and of the states
     rows         of the fault table
+    simulated    whether ages count simulated time, of which any number of cycles may see the same
 
-    Times are ns of the steady clock (in lock-step: of simulated time); a time that went back counts as too long.
+    Times are ns of the steady clock (in lock-step: of simulated time); a time that went back counts as too long. Where
+    the clock is slow, states are missed by the number of cycles without one.
     STOPPING and SAFE are never left by good news: only `reset` leads out of SAFE, to STANDBY, and from there only
     `enable` and a reference accepted after it to motion.
     """
 
-    def __init__(self, declaration, period, rows=ROWS):
+    def __init__(self, declaration, period, rows=ROWS, simulated=False):
         timeouts = declaration.timeouts
         self._stopping = timeouts.stopping_ns
         self._stop_time = declaration.stop_time_ns
@@ -53,7 +59,10 @@ class SafetyStates:
         self._conditions = {row.name: _Condition(row) for row in rows}
         self._reported = {row.name: self._conditions[row.name] for row in rows if row not in TIMEOUTS}
         limits = timeouts.degraded_misses * round(period * SECOND), timeouts.stopping_ns + 1, timeouts.safe_ns + 1
-        self._timeouts = tuple((self._conditions[row.name], limit) for row, limit in zip(TIMEOUTS, limits))
+        most = [math.inf if simulated else math.ceil(limit / (period * SECOND)) + SPARE for limit in limits]
+        self._timeouts = tuple((self._conditions[row.name], *both) for row, *both in zip(TIMEOUTS, limits, most))
+        self._cycles = 0                # since the last accepted state
+        self.outrun = False             # whether a timeout has passed by the cycles, and not by the clock
         self._unsettled = {}            # name -> _Condition that is open or latched, in the order in which they began
         self._arrival = None            # ns of the last accepted state
         self._rejected, self._rejection = 0, ''     # states since then, and why the last one was
@@ -104,7 +113,7 @@ class SafetyStates:
 
     def state_accepted(self, now):
         """A measured state arrived at `now` and was accepted: the timeouts of F01 restart."""
-        self._arrival, self._rejected = now, 0
+        self._arrival, self._rejected, self._cycles = now, 0, 0
 
     def state_rejected(self, reason):
         """A measured state came and cannot be used."""
@@ -236,12 +245,17 @@ class SafetyStates:
         if self._arrival is None:
             return
         age = now - self._arrival
-        for one, limit in self._timeouts:
-            if not 0 <= age < limit:
+        self._cycles += 1
+        self.outrun = False
+        for one, limit, cycles in self._timeouts:
+            late = not 0 <= age < limit
+            if late or self._cycles > cycles:
                 one.result = Result.STALE
+                self.outrun = not late
                 # a ramp looks at no state: shut valves would stop the machine harder than it does
-                ramped = self.state == State.STOPPING and not self.state_valid
-                self._fail(one, self._silence(now), STOP_OPEN_LOOP if ramped else one.asks)
+                ramped = late and self.state == State.STOPPING and not self.state_valid
+                text = self._silence(now) if late else f'{self._silence(now)} in {self._cycles} cycles'
+                self._fail(one, text, STOP_OPEN_LOOP if ramped else one.asks)
             elif one.open:
                 one.result = PASS
                 if one.good_since is None:

@@ -1,7 +1,7 @@
 """The subscriptions of a controller: measured state, pressures, emergency stop, references, load, base, description.
 
 All of them are served by the executor. What may flood is KEEP_LAST(1), so that the middleware drops what is
-superseded, and is bounded in size before it is read.
+superseded, and is bounded in size before it is read; of the emergency stop nothing is superseded.
 """
 
 import time
@@ -21,7 +21,7 @@ from ..messages.base_motion import BaseInputs, check_imu, three
 from ..messages.conversions import MessageError, OversizeError, RepeatedNameError, read_message
 from ..messages.pressures import PressureInputs
 from ..messages.streamed_point import PointReader
-from ..runtime.qos import ADJUSTABLE, LATCHED, LATEST, SENSOR_DATA
+from ..runtime.qos import ADJUSTABLE, LATCHED, LATEST, RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import brief
 from ..runtime.robot_description import TOPIC
 from .trajectory_message import SerializedTrajectory
@@ -56,7 +56,8 @@ class ControllerInputs:
         self._known = setup.description if setup.description.lstrip().startswith('<') else None
         before = list(node.subscriptions)
         states = node.create_subscription(JointState, 'joint_states', self._state, SENSOR_DATA, **ADJUSTABLE, raw=True)
-        node.create_subscription(Bool, '~/emergency_stop', self._emergency_stop, LATEST)
+        # a release hides no press
+        node.create_subscription(Bool, '~/emergency_stop', self._emergency_stop, RELIABLE)
         if hydraulics is not None and hydraulics.cylinders:
             PressureInputs(node, tuple(hydraulics.cylinders), *setup.pressures,
                            take=self._take_pressures, reject=self._reject_pressures)

@@ -153,6 +153,7 @@ class Bench:
         self.path = []                      # `Point` of each turn
         self.ros_offset = START - STEADY
         self.clock_stands = None            # ns at which the clock of stamps stands still; None: it goes on
+        self.steady_stands = None           # the same of the steady clock, for the core
         self.spoil_state = self.spoil_pressures = None
         self.emergency_stop = False         # what it says; None: nothing
         self.core_runs = True               # whether the control process has its turns
@@ -184,11 +185,13 @@ class Bench:
         self.slot += 1
         self._late = round(self._step * JITTER * self.rng.uniform(-1.0, 1.0))
         self._drive()
-        self._measure()
-        core, now, ros_now = self.core, self.now, self.ros_now
+        now, ros_now = self.now, self.ros_now
+        said = now if self.steady_stands is None else self.steady_stands
+        self._measure(said)
+        core = self.core
         if self.emergency_stop is not None:
-            core.take_emergency_stop(self.emergency_stop, now)
-        self.output = core.step(now, ros_now) if self.core_runs else None
+            core.take_emergency_stop(self.emergency_stop, said)
+        self.output = core.step(said, ros_now) if self.core_runs else None
         self._note()
         if self.core_runs:
             self._judge(now, ros_now)
@@ -209,10 +212,10 @@ class Bench:
             command = None
         self.plant.step(command, self.period)
 
-    def _measure(self):
+    def _measure(self, now):
         if not self.core_runs:
             return
-        core, now, ros_now, n = self.core, self.now, self.ros_now, self.machine.manipulator.dof
+        core, ros_now, n = self.core, self.ros_now, self.machine.manipulator.dof
         x, xd, *pressures = self.plant.measure()[:4]
         msg = MeasuredState(ros_now, x + NOISE * self.rng.standard_normal(n), xd,
                             passive=getattr(self.plant, 'passive', None))

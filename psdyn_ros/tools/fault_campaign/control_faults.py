@@ -204,6 +204,11 @@ def _simulated_time_stands_still(bench):
     bench.ros_offset -= bench.now - began
 
 
+@injection('clock_stands', states=UNDER_LAW)
+def _steady_clock_stands_still(bench):
+    yield from during(bench.spoilt(steady_stands=bench.now))
+
+
 @injection('clock_reset', states=UNDER_LAW, options={'simulated_time': True}, after=After.ONCE)
 def _simulated_time_goes_back(bench):
     bench.ros_offset -= int(bench.fault_rng.choice([50, 1000, 3_600_000])) * MILLISECOND
