@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, proxy
 import numpy as np
 
 from ...assembly.clusters import ClusterBuilder
-from ...kernels.control import plausibility as kernels
+from ...kernels.control import joint_space as kernels
 from ...model.errors import StateError
 from .check import HOLD, Check, Finding, Row, warning
 

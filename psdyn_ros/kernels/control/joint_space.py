@@ -1,4 +1,5 @@
-"""Motion of n joints in place of that of the n coordinates: q = gamma(x), qd = G xd."""
+"""Motion of n joints in place of that of the n coordinates: q = gamma(x), qd = G xd; transmission of cylinders."""
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -6,11 +7,23 @@ import numpy as np
 from ..algebra.linear import least_squares
 from ..rigid_body.entry import close_and_place, read_joint_states
 from ..runtime.buffer import FLOAT, matrix, pack, records
-from ..runtime.compiler import kernel
+from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK, SINGULAR
 
 INT = np.dtype('i8')
 MIN_RANK_RATIO = 1e-12        # of a diagonal of R against the largest: below it the joints do not fix the coordinates
+
+# A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
+TRIANGLE = np.dtype([
+    ('row', 'i8'),              # of its stroke in x
+    ('x0', 'f8'),               # length of the cylinder at stroke 0 [m]
+    ('e', 'f8'),                # offset of its axis [m]
+    ('L', 'f8'),                # from pin to pin [m]
+    ('L1', 'f8'),               # lever [m]
+    ('scale', 'f8'),            # 1 / longest lever arm [1/m]
+], align=True)
+
+MAX_LEVER_ARM_M = 1e6
 
 
 class JointSpace(NamedTuple):
@@ -72,3 +85,40 @@ def solve_rates(tree, loops, s, x, rates, xd):
     for i in range(n):
         xd[i] = s.system[i, n]
     return OK
+
+
+@entry
+def lever_arm(b, stroke):
+    """Return |dx/dq| [m] of a TRIANGLE; 0 where it does not close, and of a stroke that is no number."""
+    rho, e, L, L1 = stroke + b['x0'], b['e'], b['L'], b['L1']
+    cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
+    sin2 = (1.0 - cos) * (1.0 + cos)
+    if not sin2 > 0.0:
+        return 0.0
+    # at rho = 0 the boom stands still however the stroke moves
+    return L * L1 * math.sqrt(sin2) / abs(rho) if rho != 0.0 else MAX_LEVER_ARM_M
+
+
+@kernel
+def transmission(triangles, x):
+    """Return (least lever arm of all triangles over the longest that it has, which it is); (1, -1): none is less."""
+    measure, where = 1.0, -1
+    for k in range(triangles.shape[0]):
+        b = triangles[k]
+        share = lever_arm(b, x[b['row']]) * b['scale']
+        if share < measure:
+            measure, where = share, k
+    return measure, where
+
+
+@entry
+def least_transmission(triangles, x):
+    """Do `transmission` of one position x (nx,)."""
+    return transmission(triangles, x)
+
+
+@entry
+def worst_transmission(triangles, x, measures, where):
+    """Write `transmission` of positions x (N, nx) into measures (N,) and where (N,)."""
+    for row in range(x.shape[0]):
+        measures[row], where[row] = transmission(triangles, x[row])

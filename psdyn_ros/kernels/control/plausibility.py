@@ -79,17 +79,6 @@ OFTEN, RESTED = 2, 500      # repetitions in a row at most, in so many states of
 REPEATED = 25               # of one that then is frozen
 MISSED_STEPS = 3.0          # of it, that a position may stay behind its reference without being frozen
 
-# A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
-TRIANGLE = np.dtype([
-    ('row', 'i8'),              # of its stroke in x
-    ('x0', 'f8'),               # length of the cylinder at stroke 0 [m]
-    ('e', 'f8'),                # offset of its axis [m]
-    ('L', 'f8'),                # from pin to pin [m]
-    ('L1', 'f8'),               # lever [m]
-    ('scale', 'f8'),            # 1 / longest lever arm [1/m]
-], align=True)
-
-MAX_LEVER_ARM_M = 1e6
 MAX_SPEED_RATIO = 2.0       # of a speed to the rated speed of its actuator
 
 
@@ -484,40 +473,3 @@ def clamp_outward(command, x, lower, upper, margin, rest, most, inside):
                 command[i] = most_in
                 clamped += 1
     return clamped
-
-
-@entry
-def lever_arm(b, stroke):
-    """Return |dx/dq| [m] of a TRIANGLE; 0 where it does not close, and of a stroke that is no number."""
-    rho, e, L, L1 = stroke + b['x0'], b['e'], b['L'], b['L1']
-    cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
-    sin2 = (1.0 - cos) * (1.0 + cos)
-    if not sin2 > 0.0:
-        return 0.0
-    # at rho = 0 the boom stands still however the stroke moves
-    return L * L1 * math.sqrt(sin2) / abs(rho) if rho != 0.0 else MAX_LEVER_ARM_M
-
-
-@kernel
-def transmission(triangles, x):
-    """Return (least lever arm of all triangles over the longest that it has, which it is); (1, -1): none is less."""
-    measure, where = 1.0, -1
-    for k in range(triangles.shape[0]):
-        b = triangles[k]
-        share = lever_arm(b, x[b['row']]) * b['scale']
-        if share < measure:
-            measure, where = share, k
-    return measure, where
-
-
-@entry
-def least_transmission(triangles, x):
-    """Do `transmission` of one position x (nx,)."""
-    return transmission(triangles, x)
-
-
-@entry
-def worst_transmission(triangles, x, measures, where):
-    """Write `transmission` of positions x (N, nx) into measures (N,) and where (N,)."""
-    for row in range(x.shape[0]):
-        measures[row], where[row] = transmission(triangles, x[row])

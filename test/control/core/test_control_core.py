@@ -434,3 +434,18 @@ def test_whatever_happens_outputs_are_fit_and_safe_is_left_by_a_reset_only(level
             continue
         assert rig.state in (RUN, DEGRADED, HOLD, STOPPING) and np.isfinite(rig.output.command).all()
         assert np.abs(rig.plant.x - before).max() < 0.2
+
+
+def test_a_stop_that_is_asked_for_at_reduced_speed_stays_on_the_path():
+    """As without the fault, which is none that stops: the axes come to rest together."""
+    rig = Rig().run()
+    rig.ticks(150)
+    for _ in range(3):
+        rig.tick(cycle=False)
+    rig.tick()
+    assert rig.state is DEGRADED
+    start = rig.machine.initial_position
+    rig.core.disable(rig.now)
+    while rig.tick().state is not STANDBY:
+        share = (rig.core.selector.desired[0] - start) / (TARGET - start)
+        assert rig.state is STOPPING and np.ptp(share) < 1e-6

@@ -244,21 +244,6 @@ def test_overruns_are_counted_degrade_and_stop_F30():
     assert rig.tick().state is STOPPING and rig.core.states.state_valid and 'output_late' in rig.core.states.reasons
 
 
-def test_a_stop_that_is_asked_for_at_reduced_speed_stays_on_the_path():
-    """As without the fault, which is none that stops: the axes come to rest together."""
-    rig = Rig().run()
-    rig.ticks(150)
-    for _ in range(3):
-        rig.tick(cycle=False)
-    rig.tick()
-    assert rig.state is DEGRADED
-    start = crane().initial_position
-    rig.core.disable(rig.now)
-    while rig.tick().state is not STANDBY:
-        share = (rig.core.selector.desired[0] - start) / (TARGET - start)
-        assert rig.state is STOPPING and np.ptp(share) < 1e-6
-
-
 @pytest.mark.parametrize('level', LEVELS)
 @pytest.mark.parametrize('missed, state', [(60, SAFE), (200, SAFE), (30, None)])
 @pytest.mark.parametrize('first', ['new state', 'no state'])
