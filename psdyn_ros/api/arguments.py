@@ -94,12 +94,13 @@ def vector(what: str, values: Any, shape: int | tuple[int, ...]) -> Array:
 
 
 def numbers(what: str, values: Any) -> Array:
-    """Return the values as an array of real numbers of any type; text, complex and ragged ones are refused."""
+    """Return the values as an array of real numbers of any type; text, complex, ragged and masked ones are refused."""
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):         # ragged
         array = None
-    if array is None or array.dtype.kind not in 'fiub':
+    masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)      # what is masked is no number
+    if array is None or array.dtype.kind not in 'fiub' or masked:
         raise ShapeError(f'{what} is not an array of numbers: {values!r:.80}')
     return array
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from os import PathLike
 from typing import Any
+
+import numpy as np
 
 from ...api.load import load
 from ...api.manipulator import Manipulator
@@ -13,18 +18,35 @@ from ...model.errors import ModelError, check_name
 from ...model.parameters.hydraulics import Hydraulics, read_hydraulics
 from ...model.parameters.safety import SafetyDeclaration, read_safety
 from ..laws.base import check_actuation, checked_interfaces
-from ..laws.passive_states import ESTIMATED
-from ..laws.registry import LAWS, make_law
+from ..laws.passive_states import ESTIMATED, SOURCES
+from ..laws.registry import LAWS, OWN, make_law
+from ..monitors.check import Check
 from ..monitors.clock import SHARE
 from ..reference.swing_damping import RATIO
-from ..reference.swing_shaper import ZVD
+from ..reference.swing_shaper import KINDS, ZVD
 from ..safety.declaration_checks import check_safety
 from .core import ControlCore
+
+RANGES = {'rate': (1.0, 5000.0), 'feedforward_ramp': (0.0, 10.0), 'overrun_share': (0.0, 1.0),
+          'swing_damping': (0.0, 0.5), 'stream_delay': (0.0, math.inf)}
+SWITCH = 'True or False', lambda value: isinstance(value, (bool, np.bool_))
+# {field: (what is expected, whether a value is that)}
+FIELDS = {
+    **{name: (f'a number from {low:g} to {high:g}', lambda value, low=low, high=high:
+              isinstance(value, Real) and not isinstance(value, bool) and low <= value <= high)
+       for name, (low, high) in RANGES.items()},
+    **{name: (f'one of {", ".join(known)}', lambda value, known=known: isinstance(value, str) and value in known)
+       for name, known in (('passive_states', SOURCES), ('swing_shaper', KINDS))},
+    'emergency_stop': SWITCH, 'simulated_time': SWITCH,
+    'law': ('the name of a law', lambda value: isinstance(value, str)),
+    'law_options': ('{option: value}', lambda value: isinstance(value, Mapping)),
+    'checks': ('a tuple of classes that derive from Check', lambda value: isinstance(value, tuple) and all(
+        isinstance(one, type) and issubclass(one, Check) for one in value))}
 
 
 @dataclass(frozen=True)
 class ControllerConfig:
-    """All that decides what a controller does."""
+    """All that decides what a controller does; ModelError where a field cannot be what it is."""
 
     machine: Manipulator
     """Its base stands or is moved; its passive joints hang freely."""
@@ -58,6 +80,14 @@ class ControllerConfig:
     """Classes of further `Check`s, evaluated after those of `monitors/checks.py`."""
 
     def __post_init__(self) -> None:
+        for name, (expected, fits) in FIELDS.items():
+            if not fits(getattr(self, name)):
+                raise ModelError(f'{name}={getattr(self, name)!r:.80}: expected {expected}')
+        if 'hydraulics' in LAWS[self.law].needs and self.hydraulics is None:
+            raise ModelError(f"law '{self.law}': it needs hydraulics")
+        known = _options(self.law)
+        for name in self.law_options if known else ():
+            check_name(str(name), known, f"law_options: '{name}' is no option of the law '{self.law}'")
         timeouts = self.declaration.timeouts.at_period(self.period)
         if timeouts != self.declaration.timeouts:
             object.__setattr__(self, 'declaration', replace(self.declaration, timeouts=timeouts))
@@ -99,6 +129,15 @@ class ControllerConfig:
                                   machine.limits, supply)
         check_safety(declaration, machine, hydraulics)
         return cls(machine, declaration, law, hydraulics, **options)
+
+
+def _options(law: str) -> set[str]:
+    """Return the names of the options of a law of this package; none of another one, which judges them itself."""
+    kind = OWN.get(law, object)
+    found = {one.name for base in kind.__mro__ for function in ('make', '__init__') if function in vars(base)
+             for one in inspect.signature(getattr(base, function)).parameters.values()
+             if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    return found - {'hydraulics', 'period', 'interfaces'}
 
 
 def assemble(config: ControllerConfig, log: Callable[[str, str], None] | None = None) -> ControlCore:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...model.errors import ModelError, PsdynError
+from ...api.arguments import numbers
+from ...model.errors import ModelError, PsdynError, ShapeError
 from ..monitors.check import When
 from ..monitors.checks import CHECKS
 from ..monitors.clock import JUMP, OverrunCheck
@@ -135,7 +136,15 @@ class ControlCore:
     def take_pressures(self, stamp: int, ros_now: int, now: int, values: npt.ArrayLike,
                        supply: float | None = None) -> str:
         """Take pressures (cylinders, 2) and that of the supply [Pa gauge]; return '' or why they are not used."""
-        values = np.ascontiguousarray(values, dtype=float)
+        try:
+            values = np.ascontiguousarray(numbers('pressures', values), dtype=float)
+            if supply is not None and type(supply) is not float:
+                supply = float(numbers('supply', supply))
+        except (ShapeError, TypeError) as error:
+            cylinders = getattr(self._check_inputs.hydraulics, 'cylinders', ())
+            text = f'{error}; expected {len(cylinders), 2} and a number, in Pa gauge'
+            self.report(now, 'pressures_not_finite', FAIL, text)
+            return text
         return self.inputs.take_pressures(stamp, ros_now, now, values, supply, self.selector.mode is AT_SAFE)
 
     def take_emergency_stop(self, pressed: bool, now: int) -> None:
@@ -362,10 +371,9 @@ class ControlCore:
         selector = self.selector
         if state in (STANDBY, SAFE):
             self._discard_references()
-            # a receiver that gave up the last command has shut its valves: no ramp opens them again; and with a clock
-            # that is behind the cycles no ramp ends
-            at_once = self._overruns.late or self.states.outrun
-            selector.rest(clock if state is SAFE and not at_once else None)
+            # a receiver that gave up the last command has shut its valves: no ramp opens them again; and by a clock
+            # that is behind the cycles none would end
+            selector.rest(clock if state is SAFE and not (self._overruns.late or self.states.outrun) else None)
         elif selector.mode is not UNDER_LAW:
             return
         elif state is STOPPING:

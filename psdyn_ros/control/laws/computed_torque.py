@@ -76,20 +76,19 @@ class ForceLaw(ControlLaw):
         self.set_gains(ForceGains(stiffness, damping, np.zeros(self.manipulator.dof) if integral is None else integral))
 
     @classmethod
-    def make(cls, manipulator, hydraulics, period, *, bandwidth=None, delay=0.0, stiffness=None, damping=None,
+    def make(cls, manipulator, hydraulics, period, *, bandwidth=None, stiffness=None, damping=None,
              integral=None, **options):
         """Return the law with the gains of a bandwidth w [rad/s], w^2, 2 w and a share of w^3, or those given.
 
         None or 0: as far as a delay of commands and the period let it.
         """
         full = np.ones(manipulator.driven_machine.dof)
-        w = bandwidth or default_effort_bandwidth(delay + (period or 0.0))
+        w = bandwidth or default_effort_bandwidth(options.get('delay', 0.0) + (period or 0.0))
         stiffness = w**2 * full if stiffness is None else stiffness
         damping = 2.0 * w * full if damping is None else damping
         if integral is None and period:
             integral = cls.integral_share * w**3 * full
-        return cls(manipulator, stiffness, damping, integral, hydraulics=hydraulics, period=period, delay=delay,
-                   **options)
+        return cls(manipulator, stiffness, damping, integral, hydraulics=hydraulics, period=period, **options)
 
     def _make_buffer(self):
         count, n = len(self.manipulator.actuators), self.manipulator.dof

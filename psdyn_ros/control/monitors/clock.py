@@ -89,8 +89,7 @@ class ClockWatch:
         self._stood = self._stood + 1 if before is not None and now <= before[0] else 0
         if self._stood >= IN_A_ROW:
             self.stands = self.stands or f'the steady clock stands at {now * 1e-9:.3f} s'
-        if self.stands:
-            self._added += self._period
+        self._added += self._period if self.stands else 0
         self._cycle = now, ros_now
         return now, ros_now
 
@@ -157,11 +156,9 @@ class ClockCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        watch = self.watch
-        if not (watch.paused or watch.stands):
-            return ()
-        return (Finding('clock_stands', watch.stands) if watch.stands else
-                Finding('clock_paused', 'simulated time stands still'),)
+        if self.watch.stands:
+            return (Finding('clock_stands', self.watch.stands),)
+        return (Finding('clock_paused', 'simulated time stands still'),) if self.watch.paused else ()
 
 
 class MeasuredInput:
@@ -337,7 +334,7 @@ class EmergencyStopCheck(Check):
 
         now: ns of the steady clock, clock: ns on the clock of ages, publishing: whether a press must not be missed.
         """
-        self._pressed = bool(pressed) or not isinstance(pressed, (bool, np.bool_))
+        self._pressed = not isinstance(pressed, (bool, np.bool_)) or bool(pressed)
         self._unseen = self._pressed or (self._unseen and publishing)
         self._arrival = now, clock
 

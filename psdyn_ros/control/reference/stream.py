@@ -18,7 +18,7 @@ from .segments import Hold, PathTime, Phase, bridge_coefficients, ramp
 from .speed_limited_stream import too_far_behind, velocity_after_points, way_to_points
 from .stop_motion import axes_curve, rest_positions, stopping_phases, way
 from .stream_filter import FADE_TIME, UNKNOWN, StreamEstimate
-from .trajectory import LARGEST, Curve, TrajectoryError
+from .trajectory import LARGEST, Curve, TrajectoryError, number_array
 
 STANDSTILL = 1e-9           # m/s or rad/s
 MIN_SEGMENT_S = 1e-3            # s
@@ -40,9 +40,9 @@ def streamed_point(manipulator, t, x, xd, xdd):
         raise TrajectoryError('streamed point: it has accelerations but no velocities')
     given = 0
     for row, what, values in zip(state, ('positions', 'velocities', 'accelerations'), (x, xd, xdd)):
-        if values is None and row is not state[0]:
+        if values is None and given:
             break
-        values = np.asarray(values, dtype=float)
+        values = number_array(f'streamed point: {what}', values)
         if values.shape != row.shape:
             raise TrajectoryError(f'streamed point: {what} have shape {values.shape}, expected {row.shape} for '
                                   f'{", ".join(manipulator.coordinates)}')

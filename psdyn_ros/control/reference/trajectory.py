@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_banded
 
-from ...api.arguments import Array
+from ...api.arguments import Array, names, numbers
 from ...kernels.control.path import polynomials
-from ...model.errors import PsdynError
+from ...model.errors import PsdynError, ShapeError
 
 MAX_WAYPOINTS = 10_000
 LARGEST = 1e6           # s, m, rad and their rates: what is larger is a mistake, and overflows in a polynomial
@@ -63,6 +63,14 @@ class TrajectoryJointsError(WaypointsError):
     """One of joints that the machine cannot be led by."""
 
 
+def number_array(what: str, values: Any) -> Array:
+    """Return the values as an array of float64; WaypointsError where they are no numbers."""
+    try:
+        return np.asarray(numbers(what, values), dtype=float)
+    except ShapeError as error:
+        raise WaypointsError(str(error)) from None
+
+
 @dataclass(frozen=True, init=False)
 class Waypoints:
     """N waypoints of n joints.
@@ -82,10 +90,14 @@ class Waypoints:
 
     def __init__(self, joints: Iterable[str], times: npt.ArrayLike, positions: npt.ArrayLike,
                  velocities: npt.ArrayLike | None = None, accelerations: npt.ArrayLike | None = None) -> None:
-        object.__setattr__(self, 'joints', tuple(joints))
+        if isinstance(joints, (str, set, frozenset)):       # a set has no order, in which columns could be
+            raise TrajectoryJointsError(f'joints={joints!r:.80}: expected a list of joint names, in the order of the '
+                                        'columns')
+        object.__setattr__(self, 'joints', names('joints', joints, TrajectoryJointsError))
         for field, values in (('times', times), ('positions', positions), ('velocities', velocities),
                               ('accelerations', accelerations)):
-            object.__setattr__(self, field, None if values is None else np.asarray(values, dtype=float))
+            missing = values is None and field in ('velocities', 'accelerations')
+            object.__setattr__(self, field, None if missing else number_array(field, values))
         self._check_sizes()
         self._check_values()
 
@@ -103,6 +115,8 @@ class Waypoints:
         twice = sorted({name for name in self.joints if self.joints.count(name) > 1})
         if twice:
             raise TrajectoryJointsError(f'the trajectory names {", ".join(twice)} more than once')
+        if self.times.ndim != 1:
+            raise WaypointsError(f'times have shape {self.times.shape}, expected one number for each point')
         if count == 0:
             raise WaypointsError('the trajectory has no points')
         if count > MAX_WAYPOINTS:

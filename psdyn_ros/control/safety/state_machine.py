@@ -254,7 +254,7 @@ class SafetyStates:
                 self.outrun = not late
                 # a ramp looks at no state: shut valves would stop the machine harder than it does
                 ramped = late and self.state == State.STOPPING and not self.state_valid
-                text = self._silence(now) if late else f'{self._silence(now)} in {self._cycles} cycles'
+                text = self._silence(now) + ('' if late else f' in {self._cycles} cycles')
                 self._fail(one, text, STOP_OPEN_LOOP if ramped else one.asks)
             elif one.open:
                 one.result = PASS

@@ -1,5 +1,6 @@
 """The parameters of the node `controller`; the gains of its law are live ones."""
 
+from ...control.core.assembly import RANGES
 from ...control.laws.gains import gain_entries, with_entries
 from ...control.laws.passive_states import ESTIMATED, SOURCES
 from ...control.laws.registry import LAWS
@@ -32,17 +33,17 @@ PARAMETERS = MACHINE + REALTIME + (
     Parameter('swing_shaper', ZVD, 'input shaper of trajectories and streams that begin at rest, where passive joints '
               'swing', choices=KINDS),
     Parameter('swing_damping', RATIO, 'damping ratio that axes give a swing, within the `swing_deviation` that the '
-              'safety file declares for each; 0: none', 0.0, 0.5),
+              'safety file declares for each; 0: none', *RANGES['swing_damping']),
     Parameter('feedforward_ramp', 0.0, 's in which the feedforward sets in after `~/enable`: a motion that begins '
-              'meanwhile lags behind its reference', 0.0, 10.0),
+              'meanwhile lags behind its reference', *RANGES['feedforward_ramp']),
     *PRESSURE_TOPICS,
     Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',
               choices=('state', 'timer')),
-    Parameter('rate', 500.0, 'Hz of the timer, and at which states are expected', 1.0, 5000.0),
+    Parameter('rate', 500.0, 'Hz of the timer, and at which states are expected', *RANGES['rate']),
     Parameter('emergency_stop', 'required', 'whether `~/emergency_stop` must come; none: only what it says counts, '
               'where something else stops the machine', choices=('required', 'none')),
     Parameter('overrun_share', 0.01, 'of the cycles of a second that may come too late before the machine runs at '
-              'reduced speed', 0.0, 1.0),
+              'reduced speed', *RANGES['overrun_share']),
     Parameter('port_timeout', 0.1, 's after which a base motion that stopped coming counts as none', 0.001, 10.0),
     Parameter('autostart', False, 'configure and activate by itself; enabling it remains to be done'),
 )

@@ -186,12 +186,12 @@ class Bench:
         self._late = round(self._step * JITTER * self.rng.uniform(-1.0, 1.0))
         self._drive()
         now, ros_now = self.now, self.ros_now
-        said = now if self.steady_stands is None else self.steady_stands
-        self._measure(said)
+        steady = now if self.steady_stands is None else self.steady_stands
+        self._measure(steady)
         core = self.core
         if self.emergency_stop is not None:
-            core.take_emergency_stop(self.emergency_stop, said)
-        self.output = core.step(said, ros_now) if self.core_runs else None
+            core.take_emergency_stop(self.emergency_stop, steady)
+        self.output = core.step(steady, ros_now) if self.core_runs else None
         self._note()
         if self.core_runs:
             self._judge(now, ros_now)

@@ -14,7 +14,6 @@ from psdyn_ros.control.monitors.momentum import MomentumCheck
 from psdyn_ros.control.monitors.singularity import SingularityCheck, toggle_measure
 from psdyn_ros.control.monitors.tracking import TrackingCheck
 from psdyn_ros.control.safety.fault_table import Result, State
-from psdyn_ros.control.safety.state_machine import SafetyError
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.safety import read_safety
 from psdyn_ros.simulation.plant import Plant
@@ -432,31 +431,6 @@ def test_what_only_the_node_sees_is_reported_F32():
     rig.core.report(rig.now, 'conflicting_commands', Result.FAIL, 'two publishers')
     assert rig.tick().state is STOPPING and rig.core.states.state_valid
     assert rig.until(SAFE, 500) / RATE < 0.5 and np.abs(rig.plant.xd).max() < 0.02
-
-
-@pytest.mark.parametrize('start', ('activate', 'hold', 'run'))
-@pytest.mark.parametrize('pressed', (True, None))
-def test_the_emergency_stop_pressed_or_silent_is_safe_F36(start, pressed):
-    rig = getattr(Rig('valve'), start)()
-    rig.pressed = pressed
-    assert rig.until(SAFE, 52) <= (1 if pressed else 51)
-    assert not rig.output.valid
-    with pytest.raises(SafetyError, match='F36'):
-        rig.core.reset(rig.now)
-    rig.pressed = False
-    rig.ticks(round(RATE))      # at rest behind closed valves
-    rig.core.reset(rig.now)
-    assert rig.tick().state is STANDBY
-
-
-def test_without_an_emergency_stop_none_is_missed_but_one_that_is_pressed_stops_F36():
-    rig = Rig(emergency_stop=False)
-    rig.pressed = None
-    rig.run()
-    rig.pressed = True
-    assert rig.until(SAFE, 2) <= 1
-    with pytest.raises(SafetyError, match='F36: the emergency stop is pressed'):
-        rig.core.reset(rig.now)
 
 
 # other machines

@@ -11,6 +11,31 @@ STANDBY, SAFE = State.STANDBY, State.SAFE
 
 
 @pytest.mark.parametrize('start', ('activate', 'hold', 'run'))
+@pytest.mark.parametrize('pressed', (True, None))
+def test_the_emergency_stop_pressed_or_silent_is_safe_F36(start, pressed):
+    rig = getattr(Rig('valve'), start)()
+    rig.pressed = pressed
+    assert rig.until(SAFE, 52) <= (1 if pressed else 51)
+    assert not rig.output.valid
+    with pytest.raises(SafetyError, match='F36'):
+        rig.core.reset(rig.now)
+    rig.pressed = False
+    rig.ticks(round(RATE))      # at rest behind closed valves
+    rig.core.reset(rig.now)
+    assert rig.tick().state is STANDBY
+
+
+def test_without_an_emergency_stop_none_is_missed_but_one_that_is_pressed_stops_F36():
+    rig = Rig(emergency_stop=False)
+    rig.pressed = None
+    rig.run()
+    rig.pressed = True
+    assert rig.until(SAFE, 2) <= 1
+    with pytest.raises(SafetyError, match='F36: the emergency stop is pressed'):
+        rig.core.reset(rig.now)
+
+
+@pytest.mark.parametrize('start', ('activate', 'hold', 'run'))
 def test_a_press_counts_though_a_release_comes_before_the_next_step_F36(start):
     rig = getattr(Rig(), start)()
     rig.core.take_emergency_stop(True, rig.now)
@@ -35,7 +60,7 @@ def test_a_press_that_was_over_before_activation_refuses_nothing_F36():
     assert rig.tick().state is STANDBY
 
 
-@pytest.mark.parametrize('said', (None, [], '', 0, np.True_))
+@pytest.mark.parametrize('said', (None, [], '', 0, np.True_, np.zeros(2)))
 def test_all_but_a_false_is_a_pressed_emergency_stop_F36(said):
     rig = Rig(emergency_stop=False).hold()
     rig.core.take_emergency_stop(said, rig.now)

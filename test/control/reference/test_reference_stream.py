@@ -139,6 +139,10 @@ def test_without_a_time_of_arrival_a_point_came_at_the_last_sample(crane):
 
 @pytest.mark.parametrize('point, says', [
     (dict(x=np.zeros(3)), 'positions have shape'),
+    *[({field: values}, f'{what} is not an array of numbers')
+      for field, what in (('x', 'positions'), ('xd', 'velocities'))
+      for values in ('abc', ['0'] * 4, np.zeros(4) * 1j, np.ma.array(np.zeros(4), mask=True))],
+    (dict(x=None), 'positions is not an array of numbers: None'),
     (dict(x=np.full(4, np.nan)), 'not finite'),
     (dict(t=np.inf), 'not finite'),
     (dict(xd=np.full(4, np.inf)), 'not finite'),

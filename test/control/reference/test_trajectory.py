@@ -123,6 +123,12 @@ def test_a_curve_stays_at_its_ends():
 
 @pytest.mark.parametrize('wrong, says', [
     ({'joints': ()}, 'names no joints'),
+    *[({'joints': joints}, 'expected a list of joint names') for joints in ({'a', 'b'}, 'ab', None, [1, 2], [b'a'])],
+    *[({field: values}, f'{field} is not an array of numbers') for field in ('times', 'positions', 'velocities')
+      for values in ('ab', ['0', '1'], [0, None], [[0, 0], [0]], np.zeros(2) * 1j, np.ma.array([0, 1], mask=[0, 1]),
+                     np.zeros(2, 'timedelta64[ns]'))],
+    ({'positions': None}, 'positions is not an array of numbers: None'),
+    *[({'times': times}, 'expected one number for each point') for times in ([[0.0, 1.0]], 1.0)],
     ({'joints': ('a', 'a')}, 'a more than once'),
     ({'times': [], 'positions': np.empty((0, 2))}, 'no points'),
     ({'times': np.arange(1.0, 20_001.0), 'positions': np.zeros((20_000, 2))}, 'at most'),
