@@ -84,7 +84,7 @@ class Plan(Result):
     xd: np.ndarray
     """(N, dof)"""
     xdd: np.ndarray
-    """(N, dof), the one after the node; at the last node the one before it."""
+    """(N, dof), the one after the node; at the last node the one before it, within the limits there too."""
 
 
 class Constraints(NamedTuple):
@@ -308,9 +308,11 @@ def fastest(constraints: Constraints, h: float, where: Callable[[int], str] = st
 
 
 def _rows(constraints: Constraints, i: int, h: float, low: float, high: float) -> tuple[Array, Array, Array]:
-    """Return (alpha, beta, gamma) of node i with low <= w + 2 h u <= high."""
-    return (np.append(constraints.alpha[i], (2.0 * h, -2.0 * h)), np.append(constraints.beta[i], (1.0, -1.0)),
-            np.append(constraints.gamma[i], (high, -low)))
+    """Return (alpha, beta, gamma) of node i with low <= w + 2 h u <= high; the last u holds at the last node too."""
+    alpha, _, gamma, _ = (rows[i + 1:] if i == len(rows) - 2 else rows[:0] for rows in constraints)     # at rest there
+    return (np.concatenate((constraints.alpha[i], alpha.ravel(), (2.0 * h, -2.0 * h))),
+            np.concatenate((constraints.beta[i], np.zeros(alpha.size), (1.0, -1.0))),
+            np.concatenate((constraints.gamma[i], gamma.ravel(), (high, -low))))
 
 
 def _interval(constraints: Constraints, i: int, h: float, low: float, high: float) -> tuple[float, float]:

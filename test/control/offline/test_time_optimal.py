@@ -39,6 +39,9 @@ def time_by_highs(constraints, h):
             # u = (w[i + 1] - w[i]) / 2 h
             k, slope = i * rows + j, constraints.alpha[i, j] / (2.0 * h)
             A[k, i], A[k, i + 1], bound[k] = constraints.beta[i, j] - slope, slope, constraints.gamma[i, j]
+    for j in range(rows):       # the last u holds at the last node, which is at rest
+        k = (nodes - 1) * rows + j
+        A[k, nodes - 2], bound[k] = -constraints.alpha[-1, j] / (2.0 * h), constraints.gamma[-1, j]
     kept = np.isfinite(bound)
     largest = np.where(np.isfinite(constraints.largest), constraints.largest, 1e6)
     ends = [(0.0, 0.0 if i in (0, nodes - 1) else largest[i]) for i in range(nodes)]
@@ -69,6 +72,18 @@ def test_efforts_rates_and_flow_are_within_the_limits_and_at_one():
     assert shares.max() < 1.0 + 1e-6
     # something limits it everywhere; full friction is kept free of what the efforts may use
     assert shares.max(axis=0).min() > 0.9
+
+
+def test_last_node_is_within_the_limits():
+    """The accelerations also where the path is steeper at its last node than before."""
+    m, given = crane(), limits()
+    free = replace(given, upper=np.full(4, np.inf), lower=np.full(4, -np.inf))
+    for path in (WAYS, WAYS[::-1]):
+        found = plan(m, path, free, nodes=30)
+        assert (abs(found.xdd) / given.acceleration).max() < 1.0 + 1e-9
+    found = plan(m, WAYS, given, nodes=30)
+    f = m.inverse_dynamics(found.x, found.xd, found.xdd)[-1]
+    assert (f <= given.upper).all() and (f >= given.lower).all()
 
 
 def test_straight_line_under_acceleration_alone_is_bang_bang():
