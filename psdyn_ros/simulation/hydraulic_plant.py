@@ -27,6 +27,7 @@ from ..api.hydraulics.statics import (
     resting_line,
 )
 from ..api.manipulator import Manipulator
+from ..api.results.limits import check_able
 from ..kernels.control.valve_inversion import pressure_command, velocity_command
 from ..kernels.hydraulics.records import (
     FLUID,
@@ -71,6 +72,7 @@ class HydraulicPlant:
         self.actuators = tuple(manipulator.actuators)
         self._joint_rows = [manipulator.joints.index(name) for name in self.actuators]
         self.modes = self._checked_modes(modes)
+        check_able(manipulator, 'effort', [name for name, mode in zip(self.actuators, self.modes) if mode == 'effort'])
         self.axes, self.cylinder_records, self.supply = hydraulic_records(manipulator, hydraulics)
         self.cylinders = tuple(self.actuators[axis] for axis in self.cylinder_records['axis'])
         self._rows = {name: row for row, name in enumerate(self.cylinders)}

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..api.arguments import Array, Wrenches
 from ..api.manipulator import Manipulator
+from ..api.results.limits import check_able
 from ..model.errors import ModelError, NonFiniteError, PsdynError, ShapeError, StateError
 from .forced import ForcedIntegrator
 
@@ -58,6 +59,7 @@ class Plant:
 
     def __init__(self, manipulator: Manipulator, *, period: float, substeps: int = 2, command_timeout: float = 0.5,
                  position: npt.ArrayLike | None = None, external_forces: Any = None) -> None:
+        check_able(manipulator, 'effort')
         self.manipulator = manipulator
         self.period = period
         self.command_timeout = command_timeout

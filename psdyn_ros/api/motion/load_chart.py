@@ -14,6 +14,7 @@ from ...model.parameters.hydraulics import Hydraulics
 from ..arguments import Array, vector
 from ..batch import actuator_states
 from ..inputs import states
+from ..results.limits import check_able
 from ..results.result import Result, import_pandas
 from .inverse_kinematics import Search
 from .jacobian import jacobian
@@ -85,7 +86,8 @@ def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0
     and a floating base stay at the initial position.  What hangs from passive joints hangs at rest and is held beside
     the mass; the link is one that actuators move, and x are the driven coordinates.
     Redundant actuators share the efforts as in `inverse_dynamics`, up to where the first one is at its limit.
-    Raises ActuationError where there are fewer actuators than coordinates or none has a limit, ModelError for a link
+    Raises ActuationError where there are fewer actuators than coordinates, or none has a limit or one that of zero;
+    ModelError for a link
     that hangs, StateError.
     """
     whole, m = manipulator, manipulator.driven_machine
@@ -207,8 +209,8 @@ def _effort_limits(m: Manipulator, hydraulics: Hydraulics | None, pressure: floa
     if len(m.actuators) < len(m.coordinates):
         raise ActuationError(f"'{m.name}' has {len(m.actuators)} actuators for {len(m.coordinates)} joint coordinates; "
                              'a load chart needs one for each, since a joint that nothing holds carries no mass')
-    upper = np.where(m.limits.effort > 0.0, m.limits.effort, math.inf)
-    lower = -upper
+    check_able(m, 'effort')
+    upper, lower = m.limits.effort.copy(), -m.limits.effort
     if hydraulics is None and pressure is not None:
         raise StateError(f'pressure = {pressure!r}: areas of the cylinders are not known; give the hydraulics too')
     if hydraulics is not None:

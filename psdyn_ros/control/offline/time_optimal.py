@@ -23,6 +23,7 @@ from scipy.interpolate import CubicSpline
 from ...api.arguments import Array, vector
 from ...api.hydraulics.statics import frictionless, hydraulic_records
 from ...api.manipulator import Manipulator
+from ...api.results.limits import check_able
 from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
 from ...model.parameters.hydraulics import Cylinder, Hydraulics, Valve
@@ -105,14 +106,16 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
     the pump droops by when it gives all its flow, less their friction at the rated speed, and less what the valve takes
     when it is open; speeds that compensated valves allow; the flow that a controller asks of the pump without slowing
     down.  acceleration (dof,): none is declared; None: no limit.  share: of efforts, pressure, openings and flow, so
-    that the rest is left to a controller.
+    that the rest is left to a controller.  Raises ActuationError for an actuator whose effort or velocity limit is zero.
     """
     m = manipulator.driven_machine
     none = np.full(m.dof, np.inf)
     acceleration = none if acceleration is None else vector('acceleration', acceleration, m.dof)
     if not 0.0 < share <= 1.0:
         raise StateError(f'share = {share:g}: expected more than 0, and at most 1')
-    upper = np.where(m.limits.effort > 0.0, share * m.limits.effort, np.inf)
+    check_able(m, 'effort')
+    check_able(m, 'velocity')
+    upper = share * m.limits.effort
     lower, velocity = -upper, m.coordinate_limits.velocity.copy()
     areas, losses, flow = np.zeros((2, len(m.actuators))), np.zeros((2, len(m.actuators))), np.inf
     if hydraulics is not None:

@@ -388,6 +388,7 @@ class _Builder:
         has_friction = records['friction'].any(axis=1) | records['damping'].any(axis=1)
         records['passive'] = np.where(has_friction, FRICTION, 0)
         self._warn_of_inertias()
+        self._warn_of_idle_actuators()
         return Draft(
             self.description.name, self.description, tuple(self.modules), records, self.actuators, joints,
             self.places, self.base.joints[0][2].link if self.floating else self.base.link,
@@ -407,6 +408,14 @@ class _Builder:
         for interface in self.description.interfaces.values():
             if self.description.joints[interface.name].type == 'fixed':
                 self.warnings.append(f"joint '{interface.name}' in <ros2_control> (line {interface.line}) is fixed")
+
+    def _warn_of_idle_actuators(self):
+        for name in self.actuators:
+            joint = self.description.joints[name]
+            for what in ('effort', 'velocity'):
+                if getattr(joint, what) == 0.0:
+                    self.warnings.append(f"joint '{name}' (line {joint.line}): an actuator with the {what} limit 0 does "
+                                         f'nothing; where none is known, its <limit> has no {what}')
 
 
 def _link_up(records, clustered):
