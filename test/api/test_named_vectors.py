@@ -5,6 +5,7 @@ import pytest
 from support.cases import made
 from support.comparison import error
 
+import psdyn_ros
 from psdyn_ros import NonFiniteError, ShapeError, UnknownNameError
 from psdyn_ros.api.arguments import entry_names
 
@@ -90,7 +91,7 @@ def test_links_and_searches_take_vectors_by_name(rng):
 def test_link_calls_of_rows_are_their_single_answers(name, link, rng):
     m = made(name).m
     if link not in m.links:
-        link = m.links[-1]
+        link = 'tcp'
     rows = [np.array(column) for column in zip(*(made(name).state(rng)[:3] for _ in range(4)))]
     twist, force = m.link_motion(*rows, link)
     pose, base = m.link_pose(rows[0], link), m.base_wrench(*rows)
@@ -146,6 +147,23 @@ def test_random_positions_are_within_limits_and_repeat_with_their_seed(m):
     if m is made('crane').m:
         assert (np.ptp(x[:, first:], axis=0) > 0.6 * width).all()
     assert (x[:, :first] == m.initial_position[:first]).all()
+
+
+def test_every_joint_of_a_cluster_keeps_its_limits():
+    """Random positions, workspace and inverse kinematics keep those of joints that are no coordinates too."""
+    m = psdyn_ros.load('pkm_2pur2rpu')
+    description = m.machine.description.joints
+    lower, upper = np.array([(description[name].lower, description[name].upper) for name in m.joints]).T
+    link = m.links[-1]
+
+    def beyond(x):
+        q = m.joint_state(x)[1]
+        return np.maximum(q - upper, lower - q).max()
+
+    assert beyond(m.random_positions(300, 0)) < 1e-9 and beyond(m.workspace(link).x) < 1e-9
+    inside = m.random_positions(40, 3)
+    for k, target in enumerate(m.link_pose(inside, link)):
+        assert beyond(m.inverse_kinematics(link, target, start=inside[k - 1])) < 1e-6
 
 
 @pytest.mark.parametrize('n', [-1, 2.5, 'many', None])

@@ -64,8 +64,8 @@ def workspace(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0.
               samples: int = 4096) -> Workspace:
     """Return the `Workspace` of a point of a link, over positions of all coordinates within the limits.
 
-    point (3,) in link axes [m].  samples: how many positions are tried; those at which a loop does not close or an
-    actuator is beyond its limit are left out.  A floating base stays where it is initially; coordinates without limits
+    point (3,) in link axes [m].  samples: how many positions are tried; those at which a loop does not close or a
+    joint is beyond its limit are left out.  A floating base stays where it is initially; coordinates without limits
     move by half a turn or a metre to both sides.  Raises UnknownNameError, ShapeError, NonFiniteError.
     """
     m, up = manipulator, upright(manipulator)

@@ -23,6 +23,7 @@ from scipy.interpolate import CubicSpline
 from ...api.arguments import Array, vector
 from ...api.hydraulics.statics import frictionless, hydraulic_records
 from ...api.manipulator import Manipulator
+from ...api.motion.samples import beyond_stops, stops_of
 from ...api.results.limits import check_able
 from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
@@ -106,7 +107,7 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
     the pump droops by when it gives all its flow, less their friction at the rated speed, and less what the valve takes
     when it is open; speeds that compensated valves allow; the flow that a controller asks of the pump without slowing
     down.  acceleration (dof,): none is declared; None: no limit.  share: of efforts, pressure, openings and flow, so
-    that the rest is left to a controller.  Raises ActuationError for an actuator whose effort or velocity limit is zero.
+    that the rest is left to a controller.  ActuationError where an effort or velocity limit is zero.
     """
     m = manipulator.driven_machine
     none = np.full(m.dof, np.inf)
@@ -258,7 +259,12 @@ def path_curve(m: Manipulator, path: npt.ArrayLike) -> CubicSpline:
 
 
 def _check_stops(m: Manipulator, x: Array) -> None:
-    """Raise StateError where rows of x (N, nx) are beyond the limits of the coordinates."""
+    """Raise StateError where rows of x (N, nx) are beyond the limits of a joint."""
+    away = np.nan_to_num(beyond_stops(m, x))        # where loops do not close inverse dynamics say so
+    if away.max(initial=0.0) > STOP_MARGIN:
+        node, row = np.unravel_index(int(np.argmax(away)), away.shape)
+        raise StateError(f'the path takes {stops_of(m).names[row]} {away[node, row]:.3g} beyond its limit at '
+                         f'{_where(m, x, int(node))}')
     limits = m.coordinate_limits
     beyond = np.maximum(x - limits.upper, limits.lower - x)
     node, column = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
