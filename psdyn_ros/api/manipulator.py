@@ -224,7 +224,7 @@ class Manipulator:
         if base is wrenches is joint_efforts is None and compiled and readable(x, xd, f):
             forward, tree, loops, dof = self._forward
             xdd = empty(dof)
-            if positions is None or loops is None:
+            if positions is None or loops is None and hint_of(self, positions):
                 status = forward(tree, loops, x, xd, f, xdd)
             else:
                 status = self._forward_hinted(self._hinted, loops, *hint_of(self, positions), x, xd, f, xdd)
@@ -255,7 +255,7 @@ class Manipulator:
         if base is wrenches is joint_efforts is None and compiled and readable(x, xd, xdd):
             inverse, tree, loops, dof = self._inverse
             f = empty(dof)
-            if positions is None or loops is None:
+            if positions is None or loops is None and hint_of(self, positions):
                 status = inverse(tree, loops, x, xd, xdd, f)
             else:
                 status = self._inverse_hinted(self._hinted, loops, *hint_of(self, positions), x, xd, xdd, f)

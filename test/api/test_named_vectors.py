@@ -6,7 +6,7 @@ from support.cases import made
 from support.comparison import error
 
 import psdyn_ros
-from psdyn_ros import NonFiniteError, ShapeError, UnknownNameError
+from psdyn_ros import NonFiniteError, ShapeError, StateError, UnknownNameError
 from psdyn_ros.api.arguments import entry_names
 
 MACHINES = ('crane', 'floating crane', 'shared')
@@ -91,7 +91,7 @@ def test_links_and_searches_take_vectors_by_name(rng):
 def test_link_calls_of_rows_are_their_single_answers(name, link, rng):
     m = made(name).m
     if link not in m.links:
-        link = 'tcp'
+        link = m.links[-1]
     rows = [np.array(column) for column in zip(*(made(name).state(rng)[:3] for _ in range(4)))]
     twist, force = m.link_motion(*rows, link)
     pose, base = m.link_pose(rows[0], link), m.base_wrench(*rows)
@@ -154,7 +154,7 @@ def test_every_joint_of_a_cluster_keeps_its_limits():
     m = psdyn_ros.load('pkm_2pur2rpu')
     description = m.machine.description.joints
     lower, upper = np.array([(description[name].lower, description[name].upper) for name in m.joints]).T
-    link = m.links[-1]
+    link = 'tcp'
 
     def beyond(x):
         q = m.joint_state(x)[1]
@@ -223,3 +223,21 @@ def test_rows_of_a_call_are_its_single_answers(m, s, call, n, rng):
     for row in range(n):
         for one, rows in zip(parts(m, getattr(m, call)(*(array[row] for array in state))), batch):
             assert error(rows[row], one) < 1e-13
+
+
+@pytest.mark.parametrize('call, kind, words', [
+    (lambda m: m.workspace('tcp', samples=0), StateError, 'samples = 0: expected how many positions are tried'),
+    (lambda m: m.workspace('tcp', samples='a'), StateError, "samples = 'a': expected"),
+    (lambda m: m.random_positions(1, 'a'), StateError, "rng = 'a': expected a generator, a seed"),
+    (lambda m: m.random_positions(1, -5), StateError, 'rng = -5: expected'),
+    (lambda m: m.forward_dynamics(m.initial_position, np.zeros(4), np.zeros(4), positions=[1.0, 2.0]), ShapeError,
+     r'positions has shape \(2,\); expected \(8,\)'),
+    (lambda m: m.inverse_dynamics(m.initial_position, np.zeros(4), np.zeros(4), positions='a'), ShapeError,
+     'positions is not an array of numbers'),
+    (lambda m: m.linearize(m.initial_position, np.zeros(4), np.zeros(4), outputs=['a']), UnknownNameError,
+     "output 'a': expected <joint>/position, <joint>/velocity or <joint>/acceleration of slew, "),
+    (lambda m: m.linearize(m.initial_position, np.zeros(4), np.zeros(4), outputs=['zzz/position']), UnknownNameError,
+     "no such joint 'zzz'; there are: lift_barrel, lift_boom, lift_cylinder, slew, telescope, ")])
+def test_arguments_that_are_none_are_refused_in_words(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call(made('crane').m)

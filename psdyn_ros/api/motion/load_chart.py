@@ -47,11 +47,12 @@ class LoadChart(Result):
     height: Array
     """(k,) above the base's origin [m]."""
     mass: Array
-    """(k, n) [kg]; NaN where the point does not come or the machine does not hold its own weight."""
+    """(k, n) [kg]; NaN where the point does not come or the machine does not hold its own weight, inf where no actuator
+    is ever at its limit."""
     x: Array
     """(k, n, nx) posture that holds it, the best one of those that were tried; NaN likewise."""
     limiting: Array
-    """(k, n) row of the actuator that is at its limit, -1 likewise."""
+    """(k, n) row of the actuator that is at its limit, -1 where none is."""
     actuators: tuple[str, ...]
     """Their names."""
     lower: Array
@@ -181,6 +182,7 @@ def capacities(whole: Manipulator, x: Array, link: str, point: npt.ArrayLike, lo
                         np.where(per_mass < -NO_LEVER, (lower - unloaded) / per_mass, math.inf))
     limiting = np.argmin(room, axis=1)
     mass = room[np.arange(len(x)), limiting]
+    limiting[np.isinf(mass)] = -1
     mass[((unloaded > upper) | (unloaded < lower)).any(axis=1)] = np.nan
     return mass, limiting
 

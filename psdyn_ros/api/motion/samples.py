@@ -61,7 +61,11 @@ def random_positions(m: Manipulator, n: int, rng: np.random.Generator | int | No
     """Return positions (n, nx), see `Manipulator.random_positions`."""
     if not (isinstance(n, (int, np.integer)) and n >= 0):
         raise StateError(f'n = {n!r:.80}: expected how many positions, a whole number from 0 on')
-    generator, box, first = np.random.default_rng(rng), ranges(m), m.nx - len(m.coordinates)
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise StateError(f'rng = {rng!r:.80}: expected a generator, a seed, a whole number from 0 on, or None') from None
+    box, first = ranges(m), m.nx - len(m.coordinates)
     found, drawn = np.empty((0, m.nx)), 0
     while (got := len(found)) < n:
         if drawn >= MAX_DRAWS * max(n, ROWS_AT_ONCE):
