@@ -124,7 +124,7 @@ class Plant:
 
     @property
     def xdd(self) -> Array:
-        """Accelerations (dof,) of the coordinates by forces, environment and stops; zero while all actuators are held."""
+        """Accelerations (dof,) by forces, environment and stops; zero while all actuators are held."""
         if self._stands:
             return np.zeros(self.xd.size)
         return self._equations.rates(self.x, self.xd, self.force)[1]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...model.errors import ActuationError, ModelError, StateError
 from ...model.parameters.hydraulics import Hydraulics
 from ..arguments import Array, vector
-from ..batch import actuator_states
+from ..batch import shares_of
 from ..inputs import states
 from ..results.limits import check_able
 from ..results.result import Result, import_pandas
@@ -168,15 +168,12 @@ def capacities(whole: Manipulator, x: Array, link: str, point: npt.ArrayLike, lo
     """
     m = whole.driven_machine
     x, = states(m, batch=True, x=x)
-    first, rest = m.dof - len(m.coordinates), np.zeros((len(x), m.dof))
+    first = m.dof - len(m.coordinates)
     unloaded = _unloaded(whole, x)
     J = jacobian(m, x, link, point=point)[:, :3, first:]
     per_mass = -np.einsum('nij,i->nj', J, m.gravity)
-    if m.actuators != m.coordinates:
-        A, preload = actuator_states(m, x, rest)[2][:, :, first:], m.allocation.preload
-        shares = _shares(m, A)
-        unloaded = preload + np.einsum('nij,nj->ni', shares, unloaded - preload @ A)
-        per_mass = np.einsum('nij,nj->ni', shares, per_mass)
+    shares = shares_of(m, x)
+    unloaded, per_mass = shares.efforts_for(unloaded), np.einsum('nij,nj->ni', shares.efforts, per_mass)
     with np.errstate(divide='ignore', invalid='ignore'):
         room = np.where(per_mass > NO_LEVER, (upper - unloaded) / per_mass,
                         np.where(per_mass < -NO_LEVER, (lower - unloaded) / per_mass, math.inf))
@@ -198,12 +195,6 @@ def _unloaded(whole: Manipulator, x: Array) -> Array:
     forces = whole.generalized_forces(position, rest, rest)[:, [name in m.coordinates for name in whole.coordinates]]
     forces[~hangs] = np.nan
     return forces
-
-
-def _shares(m: Manipulator, A: Array) -> Array:
-    """Return (N, actuators, coordinates): efforts of least weighted norm for unit efforts on the coordinates."""
-    weighted = A / m.allocation.weights[:, None]
-    return weighted @ np.linalg.inv(A.transpose(0, 2, 1) @ weighted)
 
 
 def _effort_limits(m: Manipulator, hydraulics: Hydraulics | None, pressure: float | None) -> tuple[Array, Array]:

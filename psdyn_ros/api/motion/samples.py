@@ -64,7 +64,7 @@ def random_positions(m: Manipulator, n: int, rng: np.random.Generator | int | No
     try:
         generator = np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise StateError(f'rng = {rng!r:.80}: expected a generator, a seed, a whole number from 0 on, or None') from None
+        raise StateError(f'rng = {rng!r:.80}: expected a generator, a seed from 0 on, or None') from None
     box, first = ranges(m), m.nx - len(m.coordinates)
     found, drawn = np.empty((0, m.nx)), 0
     while (got := len(found)) < n:

@@ -8,10 +8,12 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import lil_matrix
 from support.cases import made
+from support.comparison import error
 from support.paths import CONFIG, ROOT
 
 import psdyn_ros
 from psdyn_ros import ActuationError, ShapeError, StateError, UnreachableStrokeError
+from psdyn_ros.control.offline.planned_motion import plan_motion
 from psdyn_ros.control.offline.time_optimal import constraints_of, limits_of, path_curve, plan, spline
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
@@ -84,6 +86,29 @@ def test_last_node_is_within_the_limits():
     found = plan(m, WAYS, given, nodes=30)
     f = m.inverse_dynamics(found.x, found.xd, found.xdd)[-1]
     assert (f <= given.upper).all() and (f >= given.lower).all()
+
+
+@pytest.mark.parametrize('preload', [0.0, 2e4])
+def test_excavator_with_two_cylinders_on_its_boom(preload):
+    """Speeds and efforts of every actuator by `joint_state`, inverse dynamics and the allocation of the machine."""
+    m = psdyn_ros.load('excavator')
+    m.allocation.set_preload({'boom_cylinder_left': preload, 'boom_cylinder_right': -preload})
+    oil = read_hydraulics(CONFIG / 'excavator_hydraulics.yaml', m.actuators)
+    given = limits_of(m, oil, acceleration=np.full(m.dof, 0.8))
+    path = m.initial_position + [[0.0] * 4, [0.5, 0.08, -0.06, 0.05], [1.0, 0.02, 0.05, -0.04]]
+    found = plan(m, path, given, nodes=80)
+    f = m.inverse_dynamics(found.x, found.xd, found.xdd)
+    names, _, rates, _ = m.joint_state(found.x, found.xd)
+    rate = rates[:, [names.index(name) for name in m.actuators]]
+    lost = np.where(rate > 0.0, given.loss_out, given.loss_in) * rate ** 2
+    flow = np.where(rate > 0.0, rate * given.area_out, -rate * given.area_in).sum(axis=1)
+    used = [(np.where(f > 0.0, f / (given.upper - lost), f / (given.lower + lost)))[1:-1].max(axis=1),
+            (abs(rate) / np.minimum(m.limits.velocity, given.rate))[1:-1].max(axis=1), (flow / given.flow)[1:-1],
+            (abs(found.xdd) / given.acceleration)[1:-1].max(axis=1)]
+    assert np.max(used) < 1.0 + 1e-6 and np.median(np.max(used, axis=0)) > 0.9
+    motion = plan_motion(m, path, given)
+    assert (motion.use <= 1.0).all() and error(motion.f, m.inverse_dynamics(motion.x, motion.xd, motion.xdd)) < 1e-9
+    assert abs(motion.f[:, 1] - motion.f[:, 2] - 2.0 * preload).max() < 0.1 * abs(motion.f).max()
 
 
 def test_straight_line_under_acceleration_alone_is_bang_bang():
