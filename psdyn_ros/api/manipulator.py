@@ -87,9 +87,7 @@ class Manipulator:
         self._direct = self.actuators == self.coordinates       # efforts on the coordinates are those of the actuators
         self._allocation = copy(allocation) or self._make_allocation()   # of the user, if any
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # what was computed on the way is computed again; compiled kernels are found in their cache
-        return Manipulator, (self._machine, self._gravity, self._rebuild, self._allocation)
+    _parts = property(lambda self: (self._machine, self._gravity, self._rebuild, self._allocation))     # of __init__
 
     @property
     def name(self) -> str:

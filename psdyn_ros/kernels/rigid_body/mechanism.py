@@ -63,9 +63,6 @@ class Handle:
     def __init__(self, tree, loops):
         self.tree, self.loops = tree, loops
 
-    def __reduce__(self):
-        return Handle, (self.tree, self.loops)      # views that are kept would become arrays of their own
-
     def __repr__(self):
         return f'<Handle: {len(self.modules)} modules, {"no clusters" if self.loops is None else "with clusters"}>'
 
