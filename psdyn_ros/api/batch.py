@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,40 @@ def actuator_states(m: Manipulator, x: Array, xd: Array) -> tuple[Array, Array, 
     handle.start_from_last()
     actuator_rows(handle.tree, handle.loops, x, xd, positions, rates, maps)
     return positions, rates, maps
+
+
+class Shares(NamedTuple):
+    """How actuators drive the coordinates at rows of positions, and share efforts on them."""
+
+    rates: Array
+    """(N, actuators, n) rates of the actuators for unit rates of the coordinates."""
+    efforts: Array
+    """(N, actuators, n) efforts for unit efforts on the coordinates."""
+    kept: Array
+    """(N, actuators) efforts of the preload that act inside the mechanism only."""
+
+    def rates_of(self, xd: Array) -> Array:
+        """Return the rates (N, actuators) for rates xd (N, n) of the coordinates."""
+        return np.einsum('nij,nj->ni', self.rates, xd)
+
+    def efforts_for(self, forces: Array) -> Array:
+        """Return the efforts (N, actuators) for efforts (N, n) on the coordinates."""
+        return self.kept + np.einsum('nij,nj->ni', self.efforts, forces)
+
+
+def shares_of(m: Manipulator, x: Array) -> Shares:
+    """Return the `Shares` at positions x (N, nx), as `allocation` has them without limits.
+
+    Of a machine with passive joints each coordinate counts as an actuator.
+    """
+    n = len(m.coordinates)
+    if m.actuators == m.coordinates or m.underactuated:
+        every = np.broadcast_to(np.eye(n), (len(x), n, n))
+        return Shares(every, every, np.zeros((len(x), n)))
+    A = actuator_states(m, x, np.zeros((len(x), m.dof)))[2][:, :, m.dof - n:]
+    weighted, preload = A / m.allocation.weights[:, None], m.allocation.preload
+    efforts = weighted @ np.linalg.inv(A.transpose(0, 2, 1) @ weighted)
+    return Shares(A, efforts, preload - np.einsum('nij,nj->ni', efforts, preload @ A))
 
 
 def map_at(m: Manipulator, x: Array) -> Array:

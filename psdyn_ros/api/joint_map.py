@@ -58,6 +58,11 @@ class JointMap:
             for _ in self.building:
                 pass
 
+    def __getstate__(self) -> dict[str, Any]:
+        for _ in self.building:     # half a map cannot be sent
+            pass
+        return {**self.__dict__, 'building': iter(())}
+
     def __repr__(self) -> str:
         return f'<JointMap from {", ".join(self.names)} to the state of {self._manipulator!r}>'
 

@@ -1,13 +1,16 @@
 """`load`: a URDF in, a `Manipulator` out."""
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
 
 from ..assembly.machine import assemble
+from ..kernels.rigid_body.mechanism import Handle
 from ..model.errors import InertiaError, ModelError
 from ..model.mechanism.description import Description
 from ..model.mechanism.machine import Draft, build_machine
@@ -15,6 +18,30 @@ from ..model.mechanism.urdf import read
 from .arguments import names, vector
 from .compilation import LOOPS, TREE, Compilation
 from .manipulator import Manipulator
+
+# what was computed on the way is computed again, and views of buffers would become arrays of their own
+copyreg.pickle(Manipulator, lambda manipulator: (Manipulator, manipulator._parts))
+copyreg.pickle(Handle, lambda handle: (Handle, (handle.tree, handle.loops)))
+
+
+@dataclass(frozen=True)
+class Build:
+    """Makes the `Draft` of a `Description` with the options of `load`."""
+
+    description: Description        # the one that was loaded
+    initial: Mapping[str, float]
+    actuated: tuple[str, ...] | None
+    coordinates: tuple[str, ...] | None
+    allow_unphysical: bool
+
+    def __call__(self, described: Description) -> Draft:
+        """Return the `Draft`; of another description, options of joints that are fixed in it are left out."""
+        fixed = {name for name, joint in described.joints.items() if joint.type == 'fixed'} if (
+            described is not self.description) else ()
+        return build_machine(
+            described, initial={name: value for name, value in self.initial.items() if name not in fixed},
+            actuated=self.actuated, coordinates=self.coordinates and tuple(
+                name for name in self.coordinates if name not in fixed), allow_unphysical=self.allow_unphysical)
 
 
 def load(path_or_xml: str | PathLike[str], *, gravity: npt.ArrayLike = (0.0, 0.0, -9.81),
@@ -38,17 +65,9 @@ def load(path_or_xml: str | PathLike[str], *, gravity: npt.ArrayLike = (0.0, 0.0
     coordinates = None if coordinates is None else names('coordinates', coordinates)
     if initial is not None and not isinstance(initial, dict):
         raise ModelError(f'initial={initial!r:.80}: expected {{joint: position}}')
-    initial = dict(initial or {})       # ours, since `with_payload` builds again
     description = read(path_or_xml, loops_file)
-
-    def build(described: Description) -> Draft:
-        fixed = {name for name, joint in described.joints.items() if joint.type == 'fixed'} if (
-            described is not description) else ()
-        return build_machine(
-            described, initial={name: value for name, value in initial.items() if name not in fixed}, actuated=actuated,
-            coordinates=coordinates and tuple(name for name in coordinates if name not in fixed),
-            allow_unphysical=allow_unphysical)
-
+    # a copy of initial, since `with_payload` builds again
+    build = Build(description, dict(initial or {}), actuated, coordinates, allow_unphysical)
     draft = build(description)
     with Compilation(LOOPS if draft.clusters else TREE) as compilation:
         manipulator = Manipulator(assemble(draft, gravity, coordinates), gravity, build)

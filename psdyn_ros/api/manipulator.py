@@ -64,10 +64,12 @@ class Manipulator:
     x (nx,) are the positions of the `coordinates`, strokes [m] and angles [rad]; where the base floats, its position
     and quaternion x y z w come first.  xd, xdd (dof,) are their rates and accelerations, first the base's twist (v, w)
     in its own axes and the rate of that.  f (actuators,) are efforts of the `actuators` [N, N m], positive in the
-    direction of the joint.  One instance serves one thread at a time without Numba, and any number with it.
+    direction of the joint.  One instance serves one thread at a time without Numba, and any number with it;
+    it can be pickled for other processes.
     """
 
-    def __init__(self, machine: Machine, gravity: Array, rebuild: Callable[[Description], Any]) -> None:
+    def __init__(self, machine: Machine, gravity: Array, rebuild: Callable[[Description], Any],
+                 allocation: Allocation | None = None) -> None:
         self._machine = machine
         self._gravity = gravity
         self._rebuild = rebuild                         # Description -> Draft with the options of `load`
@@ -82,9 +84,10 @@ class Manipulator:
         """Entries of xd: the coordinates, and 6 of a floating base."""
         self.floating: bool = machine.floating is not None
         """Whether the base moves freely."""
-        # efforts on the coordinates are those of the actuators
-        self._direct = self.actuators == self.coordinates
-        self._allocation = self._make_allocation()
+        self._direct = self.actuators == self.coordinates       # efforts on the coordinates are those of the actuators
+        self._allocation = copy(allocation) or self._make_allocation()   # of the user, if any
+
+    _parts = property(lambda self: (self._machine, self._gravity, self._rebuild, self._allocation))     # of __init__
 
     @property
     def name(self) -> str:
@@ -219,7 +222,7 @@ class Manipulator:
         if base is wrenches is joint_efforts is None and compiled and readable(x, xd, f):
             forward, tree, loops, dof = self._forward
             xdd = empty(dof)
-            if positions is None or loops is None:
+            if positions is None or loops is None and hint_of(self, positions):
                 status = forward(tree, loops, x, xd, f, xdd)
             else:
                 status = self._forward_hinted(self._hinted, loops, *hint_of(self, positions), x, xd, f, xdd)
@@ -250,7 +253,7 @@ class Manipulator:
         if base is wrenches is joint_efforts is None and compiled and readable(x, xd, xdd):
             inverse, tree, loops, dof = self._inverse
             f = empty(dof)
-            if positions is None or loops is None:
+            if positions is None or loops is None and hint_of(self, positions):
                 status = inverse(tree, loops, x, xd, xdd, f)
             else:
                 status = self._inverse_hinted(self._hinted, loops, *hint_of(self, positions), x, xd, xdd, f)
@@ -470,10 +473,7 @@ class Manipulator:
     def rebuilt(self, description: Description, coordinates: Iterable[str] | None = None) -> Manipulator:
         """Return the Manipulator of another `Description` with options, allocation and coordinates, or those given."""
         machine = assemble(self._rebuild(description), self._gravity, tuple(coordinates or self.coordinates))
-        rebuilt = Manipulator(machine, self._gravity, self._rebuild)
-        if self._allocation is not None:        # weights, limits and preload were set by the user
-            rebuilt._allocation = copy(self._allocation)
-        return rebuilt
+        return Manipulator(machine, self._gravity, self._rebuild, self._allocation)
 
     def integrator(self, step: float, substeps: int = 1, *, stiffness: float = 5e7, damping: float = 1.0
                    ) -> Integrator:

@@ -38,7 +38,8 @@ def run(options):
     chart = m.load_chart(options.link, point=options.point, hydraulics=hydraulics, pressure=options.pressure,
                          nodes=(options.nodes, options.nodes))
     if not (chart.limiting >= 0).any():
-        raise ModelError(f"'{m.name}' holds no mass at '{options.link}' anywhere")
+        what = 'any' if (chart.mass > 0.0).any() else 'no'
+        raise ModelError(f"'{m.name}' holds {what} mass at '{options.link}' wherever it comes")
     pressure = options.pressure or (hydraulics.supply.pressure if hydraulics else None)
     draw(chart, f'{options.output}.png', f'{m.name}: mass held at {options.link}'
          + (f', pump at {pressure / BAR:.0f} bar' if pressure else ''))

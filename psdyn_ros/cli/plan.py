@@ -8,13 +8,12 @@ from ..model.locate import find_config, find_machine
 from ._options import UNPHYSICAL, add_machine, initial_positions
 
 HELP = 'plan the fastest motion through way points within speeds, accelerations, forces, valves and pump flow'
-UNPLANNED = 'excavator', 'pkm_2pur2rpu'     # machines of the package whose actuators are not the coordinates
 KINDS = 'yaml', 'csv', 'png'    # of the files that are written
 
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    add_machine(parser, 'machine', without=(*UNPHYSICAL, *UNPLANNED), metavar='MACHINE')
+    add_machine(parser, 'machine', without=UNPHYSICAL, metavar='MACHINE')
     parser.add_argument('way', metavar='FILE', help='YAML file of positions of coordinates, or of poses of a link')
     parser.add_argument('--hydraulics', metavar='FILE',
                         help="YAML file of cylinders, valves and supply, or 'none' for effort limits only (default: "
@@ -48,7 +47,8 @@ def run(options):
     limits, jerk = declared_limits(m, hydraulics, safety, pressure=options.pressure, share=options.share)
     motion = plan_motion(m, read_way(options.way, m), limits, jerk=jerk, shaper=options.shaper)
     with open(f'{options.output}.yaml', 'w', encoding='utf-8') as file:
-        file.write(trajectory_text(motion.waypoints(m), motion.f))
+        efforts = motion.f if m.driven_machine.actuators == m.driven_machine.coordinates else None
+        file.write(trajectory_text(motion.waypoints(m), efforts))
     write_table(motion, f'{options.output}.csv')
     draw(motion, limits, f'{options.output}.png', f'{m.name}: {motion.duration:.2f} s')
     used = ', '.join(f'{name} {value:.0%}' for name, value in zip(LIMITS, motion.use.max(axis=0)) if value > 0.0)

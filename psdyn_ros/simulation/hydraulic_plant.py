@@ -27,6 +27,7 @@ from ..api.hydraulics.statics import (
     resting_line,
 )
 from ..api.manipulator import Manipulator
+from ..api.results.limits import check_able
 from ..kernels.control.valve_inversion import pressure_command, velocity_command
 from ..kernels.hydraulics.records import (
     FLUID,
@@ -71,6 +72,7 @@ class HydraulicPlant:
         self.actuators = tuple(manipulator.actuators)
         self._joint_rows = [manipulator.joints.index(name) for name in self.actuators]
         self.modes = self._checked_modes(modes)
+        check_able(manipulator, 'effort', [name for name, mode in zip(self.actuators, self.modes) if mode == 'effort'])
         self.axes, self.cylinder_records, self.supply = hydraulic_records(manipulator, hydraulics)
         self.cylinders = tuple(self.actuators[axis] for axis in self.cylinder_records['axis'])
         self._rows = {name: row for row, name in enumerate(self.cylinders)}
@@ -193,11 +195,11 @@ class HydraulicPlant:
 
         command  (actuators,) each in its mode: -1 to 1, Pa, m/s, N or N m; NaN where there is none, None for none
         now      ns on the clock of the ages, a steady one; None: simulated time
-        Raises ShapeError, StateError for other shapes and times.
+        Raises ShapeError, NonFiniteError, StateError for other shapes, values and times.
         """
-        left = check_step(command, dt, len(self.actuators), self.period)
-        if command is not None and not self.fault:
-            self._take(np.asarray(command, dtype=float), self._now(now))
+        taken, left = check_step(command, dt, self.actuators, self.period)
+        if taken is not None and not self.fault:
+            self._take(taken, self._now(now))
         while left:
             periods = left if self._undisturbed(left, now) else 1
             self._advance(periods, now)
@@ -217,7 +219,7 @@ class HydraulicPlant:
         return round(self.time * SECOND) if now is None else now
 
     def _take(self, command: Array, now: int | None) -> None:
-        given = np.isfinite(command)
+        given = ~np.isnan(command)
         value = np.where(given, command, self.command)
         bounded = np.minimum(np.maximum(value, -self._bounds), self._bounds)
         self.saturations += bool((bounded[given] != value[given]).any())

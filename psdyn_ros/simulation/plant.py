@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,30 +12,39 @@ import numpy.typing as npt
 
 from ..api.arguments import Array, Wrenches
 from ..api.manipulator import Manipulator
-from ..model.errors import ModelError, PsdynError, ShapeError, StateError
+from ..api.results.limits import check_able
+from ..model.errors import ModelError, NonFiniteError, PsdynError, ShapeError, StateError
 from .forced import ForcedIntegrator
 
 RUNNING, HELD, FAULT = 'running', 'held', 'fault'
-BRAKING = 10.0      # periods in which brakes take off what is left of a motion, where some coordinate has no actuator
+BRAKING = 10.0      # periods in which brakes take off what is left of a motion, where some coordinate is not braked
 
 
-def check_step(command: npt.ArrayLike | None, dt: float, actuators: int, period: float) -> int:
-    """Return how many periods dt [s] has; raise ShapeError or StateError where `step` cannot take its arguments."""
-    if command is not None and np.shape(command) != (actuators,):
-        raise ShapeError(f'command has shape {np.shape(command)}; expected ({actuators},), one entry an actuator')
+def check_step(command: npt.ArrayLike | None, dt: float, actuators: tuple[str, ...], period: float
+               ) -> tuple[Array | None, int]:
+    """Return (command (actuators,) or None, periods of dt [s]); raise what `step` raises."""
+    if command is not None:
+        given = np.asarray(command, dtype=object)      # as it was given: numbers beside text would become text
+        if given.shape != (len(actuators),):
+            raise ShapeError(f'command has shape {given.shape}; expected ({len(actuators)},), one entry an actuator')
+        for name, value in zip(actuators, given.tolist()):
+            if not isinstance(value, Real) or math.isinf(value):
+                kind = NonFiniteError if isinstance(value, Real) else ShapeError
+                raise kind(f"command of '{name}' is {value!r:.80}; expected a number, or NaN for none")
+        command = given.astype(float)
     periods = dt / period
     if not (0.0 <= periods < math.inf and abs(periods - round(periods)) < 1e-6 * max(1.0, periods)):
         raise StateError(f'dt {dt:g} s; expected a whole number of periods of {period:g} s')
-    return round(periods)
+    return command, round(periods)
 
 
 class Plant:
     """A manipulator that moves under actuator forces, and is held by its brakes when nobody commands it.
 
-    Zero force would drop the load, so it is never assumed: until the first command, and again when no command
-    came for `command_timeout`, the load-holding brakes keep every actuator where it is, at rest, until the
-    next command. A coordinate beyond all actuators, as of a floating base, goes on moving meanwhile; a machine
-    without actuators is never held. A motion that cannot be integrated any further is a FAULT, in which the last
+    Zero force would drop the load, so it is never assumed: until its first command, and again when none came for
+    `command_timeout`, the load-holding brake of an actuator keeps it where it is, at rest, until its next command.
+    A coordinate beyond all actuators, as of a floating base, goes on moving meanwhile; a machine without actuators is
+    never held. A motion that cannot be integrated any further is a FAULT, in which the last
     good state is kept until `reset`.
 
     manipulator      of any kind
@@ -49,6 +59,7 @@ class Plant:
 
     def __init__(self, manipulator: Manipulator, *, period: float, substeps: int = 2, command_timeout: float = 0.5,
                  position: npt.ArrayLike | None = None, external_forces: Any = None) -> None:
+        check_able(manipulator, 'effort')
         self.manipulator = manipulator
         self.period = period
         self.command_timeout = command_timeout
@@ -65,7 +76,9 @@ class Plant:
         self.x = self._start.copy()                         # (nx,) m or rad
         self.xd = np.zeros(manipulator.dof)                 # (dof,) m/s or rad/s
         self.force = np.zeros(len(manipulator.actuators))   # N or N m: of the actuators, or of the brakes while held
-        self._kept = np.zeros(len(self.actuators))          # where brakes keep the actuators of a passive machine
+        self._kept = np.zeros(len(self.actuators))          # where brakes keep the actuators
+        self._held = np.ones(len(self.actuators), dtype=bool)
+        self._age = np.zeros(len(self.actuators))           # s since the last command of each
         self.saturations = 0                                # commands beyond what the actuators can give
         self.reset()
 
@@ -77,12 +90,12 @@ class Plant:
         self.steps = 0
         self.fault = ''
         self.x[:], self.xd[:] = self._start, 0.0
-        self._hold()
+        self._hold(np.ones_like(self._held))
 
     @property
     def state(self) -> str:
-        """RUNNING, HELD or FAULT."""
-        return FAULT if self.fault else HELD if self._held else RUNNING
+        """RUNNING, HELD while the brake of any actuator holds it, or FAULT."""
+        return FAULT if self.fault else HELD if self._held.any() else RUNNING
 
     @property
     def time(self) -> float:
@@ -92,12 +105,17 @@ class Plant:
     @property
     def safe(self) -> Array:
         """Which actuators (actuators,) are held by their brakes."""
-        return np.full(self.force.size, self._held)
+        return self._held.copy()
 
     @property
     def held(self) -> tuple[str, ...]:
         """Names of the actuators that are held by their brakes."""
-        return self.actuators if self._held else ()
+        return tuple(name for name, held in zip(self.actuators, self._held) if held)
+
+    @property
+    def _stands(self) -> bool:
+        """Whether brakes leave nothing that moves."""
+        return not self._passive and bool(self._held.all())
 
     @property
     def effort(self) -> Array:
@@ -106,8 +124,8 @@ class Plant:
 
     @property
     def xdd(self) -> Array:
-        """Accelerations (dof,) of the coordinates at the state, by forces, environment and stops; zero while held."""
-        if self._held and not self._passive:
+        """Accelerations (dof,) by forces, environment and stops; zero while all actuators are held."""
+        if self._stands:
             return np.zeros(self.xd.size)
         return self._equations.rates(self.x, self.xd, self.force)[1]
 
@@ -138,14 +156,14 @@ class Plant:
         self._equations.set_environment(base, wrenches)
         if self._integrator is not self._equations:
             self._integrator.set_environment(env)
-        if self._held and not self._passive:
+        if self._stands:
             self._support()
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs to go on from here, as a dictionary of arrays and numbers."""
         return {'steps': self.steps, 'period': self.period, 'substeps': self.substeps,
                 'command_timeout': self.command_timeout, 'actuators': list(self.actuators), 'fault': self.fault,
-                'held': self._held, 'age': self._age, 'x': self.x.copy(), 'xd': self.xd.copy(),
+                'held': self._held.copy(), 'age': self._age.copy(), 'x': self.x.copy(), 'xd': self.xd.copy(),
                 'command': self.force.copy(), 'kept': self._kept.copy()}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -155,66 +173,69 @@ class Plant:
                              f'{", ".join(self.actuators)}')
         self.fault, self.steps = '', int(snapshot['steps'])
         self.x[:], self.xd[:] = snapshot['x'], snapshot['xd']
-        self._held, self._age = bool(snapshot['held']), float(snapshot['age'])
+        self._held[:], self._age[:] = snapshot['held'], snapshot['age']
         self.force[:], self._kept[:] = snapshot['command'], snapshot['kept']
 
     def step(self, command: npt.ArrayLike | None, dt: float, now: int | None = None) -> None:
-        """Advance by dt (a whole number of periods) under the forces `command` (actuators,), or the last if None.
+        """Advance by dt, a whole number of periods.
 
-        Raises ShapeError, StateError for other shapes and times.
-        now is for plants whose commands age on another clock; these age in simulated time.
+        command (actuators,): efforts [N, N m], NaN where there is none, None for none; the last ones last until
+        `command_timeout`.  now is for plants whose commands age on another clock; these age in simulated time.
+        Raises ShapeError, NonFiniteError, StateError for other shapes, values and times.
         """
-        periods = check_step(command, dt, len(self.actuators), self.period)
-        if command is not None and not self.fault:
-            self._take(command)
+        taken, periods = check_step(command, dt, self.actuators, self.period)
+        if taken is not None and not self.fault:
+            self._take(taken)
         for _ in range(periods):
             self._advance()
 
-    def _take(self, command: Any) -> None:
-        np.minimum(command, self._limit, out=self.force)
-        np.maximum(self.force, -self._limit, out=self.force)
-        self.saturations += bool((self.force != command).any())
-        self._held = False
-        self._age = 0.0
+    def _take(self, command: Array) -> None:
+        given = ~np.isnan(command)
+        bounded = np.minimum(np.maximum(command, -self._limit), self._limit)[given]
+        self.saturations += bool((bounded != command[given]).any())
+        self.force[given], self._held[given], self._age[given] = bounded, False, 0.0
 
     def _advance(self) -> None:
         if self.fault:
             return
         self.steps += 1
-        if self._held and not self._passive:
+        if self._stands:
             return
         if self._wrenches:
             self.set_environment(self._base, self._wrenches)    # where a wrench acts moves with the machine
         x, xd = self.x.copy(), self.xd.copy()
         try:
             status = self._moved()
-            failure = f'status {status}' if status else ''
+            failure = str(self._integrator.error(status, x)) if status else ''
         except PsdynError as error:
             failure = str(error)
-        if failure or not math.isfinite(self.x @ self.x + self.xd @ self.xd):
+        if not failure and not math.isfinite(self.x @ self.x + self.xd @ self.xd):
+            failure = 'its positions or rates are not finite, or too large'
+        if failure:
             self.x[:], self.xd[:] = x, xd
             self.steps -= 1
-            self.fault = f'the motion cannot be integrated beyond {self.time:.3f} s' + (failure and f': {failure}')
+            self.fault = f'the motion cannot be integrated beyond {self.time:.3f} s: {failure}'
 
     def _moved(self) -> Any:
-        """Do one period, or apply the brakes; return the status of the integrator."""
-        if self._held:
-            self._brake()
-        elif self.force.size:
-            if self._age >= self.command_timeout:
-                self._hold()
+        """Do one period, with brakes on what has no fresh command; return the status of the integrator."""
+        late = ~self._held & (self._age >= self.command_timeout)
+        if late.any():
+            self._hold(late)
+            if self._stands:
                 return 0
-            self._age += self.period
+        self._age += self.period
+        if self._held.any():
+            self._brake()
         return self._integrator.step(self.x, self.xd, self.force)
 
-    def _hold(self) -> None:
-        self._held = self.force.size > 0
-        self._age = 0.0
-        if not self._passive:
+    def _hold(self, late: Array) -> None:
+        """Apply the brakes of actuators late (actuators,) where they are."""
+        self._held |= late
+        if self._stands:
             self.xd[:] = 0.0
             self._support()
-        elif self._held:
-            self._kept[:] = self._actuators()[0]
+        self._kept[late] = self._actuators()[0][late]
+        if late.any() and not self._stands:
             self._brake()
 
     def _support(self) -> None:
@@ -222,16 +243,16 @@ class Plant:
         self.force[:] = self.manipulator.inverse_dynamics(self.x, self.xd, self.xd, **self._applied())
 
     def _brake(self) -> None:
-        """Set the efforts that keep the actuators where they are while the other coordinates move."""
-        m, x, xd = self.manipulator, self.x, self.xd
-        applied = self._applied()
-        free = m.forward_dynamics(x, xd, np.zeros(self.force.size), **applied)
-        response = [m.forward_dynamics(x, xd, unit, **applied) - free for unit in np.eye(self.force.size)]
-        position, velocity, acceleration = self._actuators(free)
+        """Set the efforts that keep the held actuators where they are while the other coordinates move."""
+        m, x, xd, held = self.manipulator, self.x, self.xd, self._held
+        applied, force = self._applied(), np.where(held, 0.0, self.force)
+        free = m.forward_dynamics(x, xd, force, **applied)
+        response = [m.forward_dynamics(x, xd, force + unit, **applied) - free for unit in np.eye(force.size)[held]]
+        position, velocity, acceleration = self._actuators(free)[:, held]
         rate = 1.0 / (BRAKING * self.period)
-        wanted = -2.0 * rate * velocity - rate**2 * (position - self._kept)
-        response = m.actuator_map(x) @ np.transpose(response)
-        self.force[:] = np.linalg.lstsq(response, wanted - acceleration, rcond=None)[0]
+        wanted = -2.0 * rate * velocity - rate**2 * (position - self._kept[held])
+        response = m.actuator_map(x)[held] @ np.transpose(response)
+        self.force[held] = np.linalg.lstsq(response, wanted - acceleration, rcond=None)[0]
 
     def _actuators(self, xdd: Array | None = None) -> Any:
         """Position, velocity and acceleration (3, actuators) of the actuators for accelerations xdd (dof,)."""

@@ -1,5 +1,6 @@
-"""One manipulator in several threads gives the answers that it gives in one."""
+"""One manipulator in several threads or processes gives the answers that it gives in one."""
 
+import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
@@ -77,3 +78,37 @@ def test_batches_work_after_a_fork():
     with context.Pool(1) as pool:
         answer = pool.apply_async(_batch_in_a_child, (2000,)).get(timeout=60)
     assert (answer == expected).all()
+
+
+def _accelerations(manipulator):
+    """Return those of rest at the initial position of a machine and of one with a payload."""
+    x, f = manipulator.initial_position, np.zeros(len(manipulator.actuators))
+    return [m.forward_dynamics(x, np.zeros(m.dof), f)
+            for m in (manipulator, manipulator.with_payload(manipulator.links[-1], 20.0))]
+
+
+def test_other_process_takes_a_manipulator():
+    m = psdyn_ros.load(hiab().xml)
+    with get_context('fork').Pool(1) as pool:
+        answer = pool.apply_async(_accelerations, (m,)).get(timeout=60)
+    assert np.array_equal(answer, _accelerations(m))
+
+
+@pytest.mark.parametrize('name', ['floating crane', 'excavator', 'four_bar', 'loader_crane'])
+def test_pickled_manipulator_is_the_same(name, rng):
+    m = psdyn_ros.load(name) if name == 'loader_crane' else made(name).m
+    if m.actuators != m.coordinates and len(m.actuators) > len(m.coordinates):
+        m.allocation.set_weights({one: 1.0 + k for k, one in enumerate(m.actuators)})
+    for one in (m, m.driven_machine):
+        twin = pickle.loads(pickle.dumps(one))
+        assert repr(twin) == repr(one) and twin.machine.warnings == one.machine.warnings
+        x = one.random_positions(1, 2)[0]
+        xd, f = rng.uniform(-0.2, 0.2, one.dof), rng.uniform(-99.0, 99.0, len(one.actuators))
+        assert np.array_equal(twin.forward_dynamics(x, xd, f), one.forward_dynamics(x, xd, f))
+        assert np.array_equal(_accelerations(twin), _accelerations(one))
+        if len(one.actuators) >= len(one.coordinates):
+            assert np.array_equal(twin.inverse_dynamics(x, xd, xd), one.inverse_dynamics(x, xd, xd))
+        names, position, velocity, _ = one.joint_state(x, xd)
+        measured = pickle.loads(pickle.dumps(one.joint_map(names)))
+        assert all(map(np.array_equal, measured.state(position, velocity),
+                       one.joint_map(names).state(position, velocity)))

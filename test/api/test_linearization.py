@@ -230,7 +230,7 @@ def test_errors():
     m = machine('hiab_xs031')
     x, rest = m.initial_position, np.zeros(4)
     for output, words in (('lift_bom/position', "no such joint 'lift_bom'; did you mean 'lift_boom'"),
-                          ('lift_boom/speed', 'no such quantity; there are'), ('slew', "no such joint ''"),
+                          ('lift_boom/speed', 'no such quantity; there are'), ('slew', "expected <joint>/position"),
                           ('base_x/position', "no such joint 'base_x'"),
                           ('lift_boom/acceleration', 'turned by a cylinder')):
         with pytest.raises(UnknownNameError, match=words):

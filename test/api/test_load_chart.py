@@ -89,6 +89,17 @@ def test_capacity_falls_with_the_pressure_and_with_the_reach():
     assert capacity[-1] < 0.7 * capacity.max()
 
 
+def test_mass_that_nothing_limits_names_no_actuator():
+    """A slide along the ground: its actuator carries no weight."""
+    m = psdyn_ros.load('''<robot name="slide"><link name="base"/><link name="a"><inertial><mass value="5"/>
+      <inertia ixx="1" iyy="1" izz="1.2" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="prismatic">
+      <parent link="base"/><child link="a"/><limit lower="-1" upper="1" velocity="1" effort="9"/></joint>
+      </robot>''', actuated=['j'])
+    found = m.load_chart('a', nodes=(2, 2))
+    assert (found.mass[np.isfinite(found.x[:, :, 0])] == np.inf).all() and np.isfinite(found.x).any()
+    assert (found.limiting == -1).all()
+
+
 def test_limits_are_areas_times_pressure():
     m, supply = machine('hiab_xs031'), hydraulics('hiab_xs031').supply
     found, lift = chart('hiab_xs031', 5e6), hydraulics('hiab_xs031').cylinders['lift_cylinder']

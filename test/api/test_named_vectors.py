@@ -5,7 +5,8 @@ import pytest
 from support.cases import made
 from support.comparison import error
 
-from psdyn_ros import NonFiniteError, ShapeError, UnknownNameError
+import psdyn_ros
+from psdyn_ros import NonFiniteError, ShapeError, StateError, UnknownNameError
 from psdyn_ros.api.arguments import entry_names
 
 MACHINES = ('crane', 'floating crane', 'shared')
@@ -148,6 +149,23 @@ def test_random_positions_are_within_limits_and_repeat_with_their_seed(m):
     assert (x[:, :first] == m.initial_position[:first]).all()
 
 
+def test_every_joint_of_a_cluster_keeps_its_limits():
+    """Random positions, workspace and inverse kinematics keep those of joints that are no coordinates too."""
+    m = psdyn_ros.load('pkm_2pur2rpu')
+    description = m.machine.description.joints
+    lower, upper = np.array([(description[name].lower, description[name].upper) for name in m.joints]).T
+    link = 'tcp'
+
+    def beyond(x):
+        q = m.joint_state(x)[1]
+        return np.maximum(q - upper, lower - q).max()
+
+    assert beyond(m.random_positions(300, 0)) < 1e-9 and beyond(m.workspace(link).x) < 1e-9
+    inside = m.random_positions(40, 3)
+    for k, target in enumerate(m.link_pose(inside, link)):
+        assert beyond(m.inverse_kinematics(link, target, start=inside[k - 1])) < 1e-6
+
+
 @pytest.mark.parametrize('n', [-1, 2.5, 'many', None])
 def test_random_positions_refuses_a_count_that_is_none(n):
     with pytest.raises(ValueError, match='expected how many positions'):
@@ -205,3 +223,21 @@ def test_rows_of_a_call_are_its_single_answers(m, s, call, n, rng):
     for row in range(n):
         for one, rows in zip(parts(m, getattr(m, call)(*(array[row] for array in state))), batch):
             assert error(rows[row], one) < 1e-13
+
+
+@pytest.mark.parametrize('call, kind, words', [
+    (lambda m: m.workspace('tcp', samples=0), StateError, 'samples = 0: expected how many positions are tried'),
+    (lambda m: m.workspace('tcp', samples='a'), StateError, "samples = 'a': expected"),
+    (lambda m: m.random_positions(1, 'a'), StateError, "rng = 'a': expected a generator, a seed"),
+    (lambda m: m.random_positions(1, -5), StateError, 'rng = -5: expected'),
+    (lambda m: m.forward_dynamics(m.initial_position, np.zeros(4), np.zeros(4), positions=[1.0, 2.0]), ShapeError,
+     r'positions has shape \(2,\); expected \(8,\)'),
+    (lambda m: m.inverse_dynamics(m.initial_position, np.zeros(4), np.zeros(4), positions='a'), ShapeError,
+     'positions is not an array of numbers'),
+    (lambda m: m.linearize(m.initial_position, np.zeros(4), np.zeros(4), outputs=['a']), UnknownNameError,
+     "output 'a': expected <joint>/position, <joint>/velocity or <joint>/acceleration of slew, "),
+    (lambda m: m.linearize(m.initial_position, np.zeros(4), np.zeros(4), outputs=['zzz/position']), UnknownNameError,
+     "no such joint 'zzz'; there are: lift_barrel, lift_boom, lift_cylinder, slew, telescope, ")])
+def test_arguments_that_are_none_are_refused_in_words(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call(made('crane').m)

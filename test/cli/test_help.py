@@ -15,7 +15,6 @@ import psdyn_ros
 from psdyn_ros.api import compilation
 from psdyn_ros.cli import commands
 from psdyn_ros.cli._options import UNPHYSICAL
-from psdyn_ros.cli.plan import UNPLANNED
 from psdyn_ros.control.offline.time_optimal import check_plannable
 from psdyn_ros.model.errors import ActuationError
 from psdyn_ros.model.locate import machine_names
@@ -33,7 +32,7 @@ def test_help_names_files_and_machines_of_the_package(psdyn, command):
     code, out, _ = psdyn(command, '--help')
     words = ' '.join(out.split())
     assert code == 0 and 'URDF file, or a machine of the package:' in words
-    refused = {'plan': {*UNPHYSICAL, *UNPLANNED}, 'check': set(), 'demo': set(), 'view': set()}.get(command, UNPHYSICAL)
+    refused = {'check': set(), 'demo': set(), 'view': set()}.get(command, UNPHYSICAL)
     assert {name for name in machine_names() if f' {name}' not in words} == set(refused)
 
 
@@ -43,9 +42,7 @@ def test_machines_that_are_not_offered_are_refused():
         try:
             check_plannable(machine)
         except ActuationError:
-            assert name in (*UNPHYSICAL, *UNPLANNED)
-        else:
-            assert name not in UNPLANNED
+            assert name in UNPHYSICAL
 
 
 def test_help_says_which_yaml_file_does_what(psdyn):

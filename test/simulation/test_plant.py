@@ -2,11 +2,19 @@
 
 import numpy as np
 import pytest
+from support.paths import CONFIG
 
 import psdyn_ros
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import FAULT, HELD, RUNNING, Plant
 
 PERIOD = 0.002
+
+
+def hydraulic(machine):
+    return HydraulicPlant(machine, read_hydraulics(CONFIG / 'hiab_xs031_hydraulics.yaml', machine.actuators),
+                          period=PERIOD)
 
 
 @pytest.fixture
@@ -121,6 +129,9 @@ class Failing:
         x[:] = self.value
         return self.status
 
+    def error(self, status, x):
+        return psdyn_ros.StateError('it gives up')
+
 
 @pytest.mark.filterwarnings('ignore:overflow')
 @pytest.mark.parametrize('integrator', [Failing(3, 0.0), Failing(0, np.nan), Failing(0, 1e200)])
@@ -148,3 +159,44 @@ def test_it_starts_where_it_is_told_to(crane):
 def test_a_start_where_no_loop_closes_is_refused(crane):
     with pytest.raises(psdyn_ros.UnreachableStrokeError, match='lift_cylinder'):
         Plant(crane, period=PERIOD, position=[0.0, 5.0, 0.2, 0.2])
+
+def test_actuator_without_a_command_is_held_alone(crane):
+    """NaN is no command: the last one lasts for its timeout, then the brake; the others obey theirs."""
+    plant = Plant(crane, period=PERIOD, command_timeout=0.1)
+    force = crane.gravity_forces(plant.x) + [2000.0, 0.0, 0.0, 400.0]
+    silent = np.where([True, False, False, False], np.nan, force)
+    plant.step(np.full(4, np.nan), PERIOD)
+    assert plant.state == HELD and plant.safe.all()
+    plant.step(silent, PERIOD)
+    assert plant.held == ('slew',) and plant.xd[3] > 0.0 and abs(plant.xd[0]) < 1e-9
+    plant.step(force, PERIOD)
+    assert plant.state == RUNNING and plant.xd[0] > 0.0
+    for _ in range(round(0.1 / PERIOD) - 1):
+        plant.step(silent, PERIOD)
+    assert plant.state == RUNNING and plant.force == pytest.approx(force)
+    plant.step(silent, PERIOD)
+    assert plant.state == HELD and plant.held == ('slew',)
+    there = plant.x.copy()
+    for _ in range(150):
+        plant.step(np.where([True, False, False, False], np.nan,
+                            crane.gravity_forces(plant.x) - 5e4 * plant.xd), PERIOD)
+    assert abs(plant.xd[0]) < 1e-6 and abs(plant.x[0] - there[0]) < 0.02 and not plant.fault
+    assert plant.saturations == 0
+
+
+@pytest.mark.parametrize('value, kind', [(np.inf, psdyn_ros.NonFiniteError), (-np.inf, psdyn_ros.NonFiniteError),
+                                         ('up', psdyn_ros.ShapeError), (1j, psdyn_ros.ShapeError)])
+@pytest.mark.parametrize('make', [lambda m: Plant(m, period=PERIOD), hydraulic])
+def test_command_that_is_no_number_names_its_actuator(crane, make, value, kind):
+    plant = make(crane)
+    with pytest.raises(kind, match=f"command of 'tilt_cylinder' is .*{str(value)[-2:]}.*; expected a number, or NaN"):
+        plant.step([0.0, 0.0, value, 0.0], PERIOD)
+    assert plant.steps == 0 and plant.safe.all()
+
+
+def test_status_of_a_step_is_told_in_words(crane):
+    """Efforts that overflow: which machine, and of what."""
+    plant = Plant(crane, period=PERIOD)
+    plant._limit[:] = np.inf
+    plant.step([0.0, 1e300, 0.0, 0.0], PERIOD)
+    assert plant.state == FAULT and 'not finite' in plant.fault and 'status' not in plant.fault

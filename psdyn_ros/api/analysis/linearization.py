@@ -145,10 +145,13 @@ def _output_rows(m: Manipulator, x: Array, xd: Array, xdd: Array, by_state: Arra
         slopes[0, rows, handle.modules['coordinate'][rows]] = 1.0
     else:
         slopes = scratch.slopes.z[:, m.dof - len(m.coordinates):]
-    known, zero = (*coordinate_names(m), *m.joints), np.zeros(m.dof)
+    known, zero = {*coordinate_names(m), *m.joints}, np.zeros(m.dof)
     C, D = np.zeros((len(outputs), 2 * m.dof)), np.zeros((len(outputs), by_input.shape[1]))
     for row, output in enumerate(outputs):
-        name, _, quantity = str(output).rpartition('/')
+        name, slash, quantity = str(output).rpartition('/')
+        if not slash:
+            raise UnknownNameError(f"output '{output}': expected <joint>/position, <joint>/velocity or "
+                                   f'<joint>/acceleration of {", ".join(m.joints)}')
         check_name(name, known, f"output '{output}': no such joint '{name}'")
         check_name(quantity, QUANTITIES, f"output '{output}': no such quantity")
         if name in BASE and m.floating:

@@ -15,7 +15,7 @@ from ..kinematics import base_pose
 from ..orientation import quaternion
 from .jacobian import jacobian
 from .link_point import point_record
-from .samples import ranges, sampled_poses
+from .samples import ranges, sampled_poses, stops_of
 
 if TYPE_CHECKING:
     from ..manipulator import Manipulator
@@ -113,7 +113,7 @@ class Search:
         limits = m.coordinate_limits
         stays = start[self._first:]
         self._lower, self._upper = np.where(held, stays, limits.lower), np.where(held, stays, limits.upper)
-        self._handle = m.handle()
+        self._stops = stops_of(m)
 
     def run(self, position: Array, turn: Array | None) -> Array:
         """Return x, or raise OutOfReachError."""
@@ -145,7 +145,8 @@ class Search:
     def _from(self, x: Array, target: Any, scratch: Any) -> tuple[int, Array, Array]:
         """Return (outcome, x, errors (3,)) of a search from x."""
         x, errors = x.copy(), np.zeros(3)
-        outcome = kernels.reach(self._handle.tree, self._handle.loops, self._record, target, scratch, True, x, errors)
+        handle = self._stops.handle
+        outcome = kernels.reach(handle.tree, handle.loops, self._record, target, scratch, True, x, errors)
         return outcome, x, errors
 
     def _miss(self, errors: Array, turn: Array | None) -> float:
@@ -153,16 +154,13 @@ class Search:
 
     def _scratch(self, rows: int, start: Array) -> Any:
         m, n = self._m, len(self._m.coordinates)
-        stops = np.zeros((2, 0))
-        if set(m.actuators) - set(m.coordinates):
-            known, limits = [name in m.coordinates for name in m.actuators], m.limits
-            stops = np.array([np.where(known, -np.inf, limits.lower), np.where(known, np.inf, limits.upper)])
+        stops = np.array([self._stops.lower, self._stops.upper])
         rows += stops.shape[1]
         size = max(n, rows)
         return kernels.Search(
             self._lower, self._upper, self._ranges.width, start[self._first:].copy(), stops, np.zeros(rows),
             np.zeros((6, m.dof)), np.zeros((rows, n)), np.zeros((size, size)), np.zeros((4, size)), np.zeros(n),
-            np.zeros((len(m.actuators), m.dof)), np.zeros((2, len(m.actuators))), np.zeros(m.dof), np.zeros((2, m.nx)))
+            np.zeros((stops.shape[1], m.dof)), np.zeros((2, stops.shape[1])), np.zeros(m.dof), np.zeros((2, m.nx)))
 
     def _other_starts(self, position: Array, turn: Array | None) -> Array:
         """Return sampled positions (k, nx) whose poses are nearest to the target, those next to the start first."""
@@ -215,11 +213,10 @@ class Search:
         return tuple(found + self._stops_at(x))
 
     def _stops_at(self, x: Array) -> list[str]:
-        """Return the names of actuators that are no coordinates and are at or beyond a limit."""
-        m = self._m
-        position = dict(zip(*m.joint_state(x)[:2]))
-        return [name for name, low, high in zip(m.actuators, m.limits.lower, m.limits.upper)
-                if name not in m.coordinates and not low + 1e-6 < position[name] < high - 1e-6]
+        """Return the names of joints that are no coordinates and are at or beyond a limit."""
+        stops, position = self._stops, dict(zip(*self._m.joint_state(x)[:2]))
+        return [name for name, low, high in zip(stops.names, stops.lower, stops.upper)
+                if not low + 1e-6 < position[name] < high - 1e-6]
 
 
 def _rotation_vector(turn: Array) -> Array:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from ...model.errors import ActuationError, ModelError, StateError
 from ...model.parameters.hydraulics import Hydraulics
 from ..arguments import Array, vector
-from ..batch import actuator_states
+from ..batch import shares_of
 from ..inputs import states
+from ..results.limits import check_able
 from ..results.result import Result, import_pandas
 from .inverse_kinematics import Search
 from .jacobian import jacobian
@@ -46,11 +47,12 @@ class LoadChart(Result):
     height: Array
     """(k,) above the base's origin [m]."""
     mass: Array
-    """(k, n) [kg]; NaN where the point does not come or the machine does not hold its own weight."""
+    """(k, n) [kg]; NaN where the point does not come or the machine does not hold its own weight, inf where no actuator
+    is ever at its limit."""
     x: Array
     """(k, n, nx) posture that holds it, the best one of those that were tried; NaN likewise."""
     limiting: Array
-    """(k, n) row of the actuator that is at its limit, -1 likewise."""
+    """(k, n) row of the actuator that is at its limit, -1 where none is."""
     actuators: tuple[str, ...]
     """Their names."""
     lower: Array
@@ -85,7 +87,8 @@ def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0
     and a floating base stay at the initial position.  What hangs from passive joints hangs at rest and is held beside
     the mass; the link is one that actuators move, and x are the driven coordinates.
     Redundant actuators share the efforts as in `inverse_dynamics`, up to where the first one is at its limit.
-    Raises ActuationError where there are fewer actuators than coordinates or none has a limit, ModelError for a link
+    Raises ActuationError where there are fewer actuators than coordinates, or none has a limit or one that of zero;
+    ModelError for a link
     that hangs, StateError.
     """
     whole, m = manipulator, manipulator.driven_machine
@@ -165,20 +168,18 @@ def capacities(whole: Manipulator, x: Array, link: str, point: npt.ArrayLike, lo
     """
     m = whole.driven_machine
     x, = states(m, batch=True, x=x)
-    first, rest = m.dof - len(m.coordinates), np.zeros((len(x), m.dof))
+    first = m.dof - len(m.coordinates)
     unloaded = _unloaded(whole, x)
     J = jacobian(m, x, link, point=point)[:, :3, first:]
     per_mass = -np.einsum('nij,i->nj', J, m.gravity)
-    if m.actuators != m.coordinates:
-        A, preload = actuator_states(m, x, rest)[2][:, :, first:], m.allocation.preload
-        shares = _shares(m, A)
-        unloaded = preload + np.einsum('nij,nj->ni', shares, unloaded - preload @ A)
-        per_mass = np.einsum('nij,nj->ni', shares, per_mass)
+    shares = shares_of(m, x)
+    unloaded, per_mass = shares.efforts_for(unloaded), np.einsum('nij,nj->ni', shares.efforts, per_mass)
     with np.errstate(divide='ignore', invalid='ignore'):
         room = np.where(per_mass > NO_LEVER, (upper - unloaded) / per_mass,
                         np.where(per_mass < -NO_LEVER, (lower - unloaded) / per_mass, math.inf))
     limiting = np.argmin(room, axis=1)
     mass = room[np.arange(len(x)), limiting]
+    limiting[np.isinf(mass)] = -1
     mass[((unloaded > upper) | (unloaded < lower)).any(axis=1)] = np.nan
     return mass, limiting
 
@@ -196,19 +197,13 @@ def _unloaded(whole: Manipulator, x: Array) -> Array:
     return forces
 
 
-def _shares(m: Manipulator, A: Array) -> Array:
-    """Return (N, actuators, coordinates): efforts of least weighted norm for unit efforts on the coordinates."""
-    weighted = A / m.allocation.weights[:, None]
-    return weighted @ np.linalg.inv(A.transpose(0, 2, 1) @ weighted)
-
-
 def _effort_limits(m: Manipulator, hydraulics: Hydraulics | None, pressure: float | None) -> tuple[Array, Array]:
     """Return the least and the largest effort (actuators,) of each actuator."""
     if len(m.actuators) < len(m.coordinates):
         raise ActuationError(f"'{m.name}' has {len(m.actuators)} actuators for {len(m.coordinates)} joint coordinates; "
                              'a load chart needs one for each, since a joint that nothing holds carries no mass')
-    upper = np.where(m.limits.effort > 0.0, m.limits.effort, math.inf)
-    lower = -upper
+    check_able(m, 'effort')
+    upper, lower = m.limits.effort.copy(), -m.limits.effort
     if hydraulics is None and pressure is not None:
         raise StateError(f'pressure = {pressure!r}: areas of the cylinders are not known; give the hydraulics too')
     if hydraulics is not None:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...kernels.rigid_body.entry import actuator_rows
+from ...kernels.rigid_body.mechanism import Handle
 from ...model.errors import StateError
 from ..arguments import Array
 from ..batch import actuator_states
+from ..inputs import contiguous
 from .link_point import poses
 
 if TYPE_CHECKING:
@@ -58,7 +61,11 @@ def random_positions(m: Manipulator, n: int, rng: np.random.Generator | int | No
     """Return positions (n, nx), see `Manipulator.random_positions`."""
     if not (isinstance(n, (int, np.integer)) and n >= 0):
         raise StateError(f'n = {n!r:.80}: expected how many positions, a whole number from 0 on')
-    generator, box, first = np.random.default_rng(rng), ranges(m), m.nx - len(m.coordinates)
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise StateError(f'rng = {rng!r:.80}: expected a generator, a seed from 0 on, or None') from None
+    box, first = ranges(m), m.nx - len(m.coordinates)
     found, drawn = np.empty((0, m.nx)), 0
     while (got := len(found)) < n:
         if drawn >= MAX_DRAWS * max(n, ROWS_AT_ONCE):
@@ -72,7 +79,7 @@ def random_positions(m: Manipulator, n: int, rng: np.random.Generator | int | No
 
 
 def sampled_poses(m: Manipulator, record: Any, base: Array, held: Array, count: int) -> tuple[Array, Array]:
-    """Return (x (N, nx), poses (N, 3, 4)) at which all loops close and actuators are within their limits.
+    """Return (x (N, nx), poses (N, 3, 4)) at which all loops close and all joints are within their limits.
 
     base (nx,): where coordinates `held` (n,) stay.  The sets used last are kept.
     """
@@ -97,12 +104,43 @@ def held_columns(m: Manipulator, held: Array) -> Array:
     return np.concatenate((np.ones(m.nx - len(m.coordinates), dtype=bool), held))
 
 
-def within_stops(m: Manipulator, x: Array) -> Array:
-    """Return whether actuators that are no coordinates are within their limits at rows of positions that close."""
+class Stops(NamedTuple):
+    """Limits (n,) of the joints that are no coordinates, and a `Handle` of which these are the actuators."""
 
-    limits = m.limits
-    others = [row for row, name in enumerate(m.actuators) if name not in m.coordinates]
-    if not others:
-        return np.ones(len(x), dtype=bool)
-    position = actuator_states(m, x, np.zeros((len(x), m.dof)))[0][:, others]
-    return np.all((position >= limits.lower[others]) & (position <= limits.upper[others]), axis=1)
+    names: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    handle: Handle
+
+
+def stops_of(m: Manipulator) -> Stops:
+    """Return the `Stops` of a machine; the limits of boom and barrel of a triangle are in those of its stroke."""
+    handle = m.handle()
+    handle.modules['actuator'] = -1
+    rows = [row for row, module in enumerate(m.machine.modules) if handle.modules['coordinate'][row] < 0
+            and (math.isfinite(module.joint.lower) or math.isfinite(module.joint.upper))]
+    handle.modules['actuator'][rows] = np.arange(len(rows))
+    joints = [m.machine.modules[row].joint for row in rows]
+    return Stops(tuple(joint.name for joint in joints), np.array([joint.lower for joint in joints], dtype=float),
+                 np.array([joint.upper for joint in joints], dtype=float), handle)
+
+
+def beyond_stops(m: Manipulator, x: Array) -> Array:
+    """Return by how much (N, stops) joints that are no coordinates are beyond their limits at rows x (N, nx).
+
+    NaN where loops do not close.
+    """
+    stops = stops_of(m)
+    count, rest = len(stops.names), np.zeros((len(x), m.dof))
+    if not count:
+        return np.zeros((len(x), 0))
+    positions, rates = np.full((2, len(x), count), np.nan)
+    stops.handle.start_from_last()
+    actuator_rows(stops.handle.tree, stops.handle.loops, contiguous('x', x), rest, positions, rates,
+                  np.zeros((len(x), count, m.dof)))
+    return np.maximum(np.maximum(stops.lower - positions, positions - stops.upper), 0.0)
+
+
+def within_stops(m: Manipulator, x: Array) -> Array:
+    """Return whether joints that are no coordinates are within their limits at rows x (N, nx) that close."""
+    return (beyond_stops(m, x) <= 0.0).all(axis=1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ...model.errors import StateError
 from ..arguments import Array
 from ..results.result import Axis, Result
 from .inverse_kinematics import Search
@@ -64,13 +65,19 @@ def workspace(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0.
               samples: int = 4096) -> Workspace:
     """Return the `Workspace` of a point of a link, over positions of all coordinates within the limits.
 
-    point (3,) in link axes [m].  samples: how many positions are tried; those at which a loop does not close or an
-    actuator is beyond its limit are left out.  A floating base stays where it is initially; coordinates without limits
-    move by half a turn or a metre to both sides.  Raises UnknownNameError, ShapeError, NonFiniteError.
+    point (3,) in link axes [m].  samples: how many positions are tried; those at which a loop does not close or a
+    joint is beyond its limit are left out.  A floating base stays where it is initially; coordinates without limits
+    move by half a turn or a metre to both sides.  Raises UnknownNameError, ShapeError, NonFiniteError,
+    StateError where no sample is within all limits.
     """
     m, up = manipulator, upright(manipulator)
+    if not (isinstance(samples, (int, np.integer)) and samples >= 1):
+        raise StateError(f'samples = {samples!r:.80}: expected how many positions are tried, a whole number from 1 on')
     record, held = point_record(m, link, point), np.zeros(len(m.coordinates), dtype=bool)
     x, pose = sampled_poses(m, record, m.initial_position, held, int(samples))
+    if not len(x):
+        raise StateError(f"at none of {samples} positions of '{m.name}' are all loops closed and all joints within "
+                         'their limits; expected more samples')
     positions = pose[:, :, 3].copy()
     search = Search(m, link, point, m.initial_position, held)
 

@@ -1,13 +1,13 @@
 """Limits of joints, with their names and units."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ...model.errors import check_name
+from ...model.errors import ActuationError, check_name
 from .result import Axis, Result
 
 
@@ -41,6 +41,16 @@ def limits_of(joints: Mapping[str, Any], names: tuple[str, ...]) -> Limits:
     """Return the `Limits` of joints by name, of {name: joint of the description}."""
     return Limits(*(np.array([getattr(joints[name], what) for name in names], dtype=float)
                     for what in ('lower', 'upper', 'velocity', 'effort')), axes=axes_of_joints(joints, names))
+
+
+def check_able(manipulator: Any, what: str, actuators: Iterable[str] | None = None) -> None:
+    """Raise ActuationError where the limit of `what`, 'effort' or 'velocity', of an actuator is zero; None: of any."""
+    m = manipulator
+    for name, limit in zip(m.actuators, getattr(m.limits, what)):
+        if limit == 0.0 and name in (m.actuators if actuators is None else actuators):
+            raise ActuationError(f"actuator '{name}' of '{m.name}' has the {what} limit 0, so that it does nothing; "
+                                 f'expected a limit above zero, no {what} in its <limit> where none is known, or no '
+                                 'command interface of a passive joint')
 
 
 def axes_of_joints(joints: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Axis]:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...api.hydraulics.statics import hydraulic_records
+from ...api.results.limits import check_able
 from ...kernels.control.actuation import make_actuation
 from ...kernels.control.effort_range import MODEL_TYPES, EffortModel, evaluate_efforts, make_effort_model
 from ...kernels.control.joint_space import make_joint_space
@@ -450,11 +451,7 @@ def check_actuation(manipulator):
     if m.floating:
         raise ActuationError(f"'{m.name}' cannot be controlled: its base floats and nothing drives it; expected a "
                              'machine that stands on its root link')
-    weak = [name for name, effort in zip(m.actuators, m.limits.effort) if effort == 0.0]
-    if weak:
-        raise ActuationError(f"'{m.name}' cannot be controlled: joint '{weak[0]}' has a command interface in "
-                             '<ros2_control>, and an effort limit of 0; expected a limit above zero of an actuator, or '
-                             'no command interface of a passive joint')
+    check_able(m, 'effort')
     if not m.underactuated and len(m.actuators) < m.dof:
         raise ActuationError(
             f"'{m.name}' cannot be controlled: it has {len(m.actuators)} actuators "

@@ -5,7 +5,7 @@ from math import exp, inf, isfinite, nan
 
 import numpy as np
 
-from ...api.errors_from_status import check
+from ...api.errors_from_status import check, status_error
 from ...kernels.control import passive as kernels
 from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
 from ...kernels.runtime.buffer import views
@@ -267,7 +267,8 @@ class PassiveStates:
         else:
             status = kernels.predict_passive(self.hanging, self._before, self._after, float(dt))
             if status != OK:
-                self.problem = f'their motion cannot be computed (status {status})'
+                reason = status_error(self._machine, status, {'x': self.whole(x, xd)[0]})
+                self.problem = f'their motion cannot be computed: {reason}'
                 self._rest(x)
             elif self.source == ESTIMATED and efforts is not None and accepted is None:
                 kernels.correct_by_efforts(self.hanging, efforts, self._reading, FORCE_RATE * dt, LARGEST_ERROR)

@@ -6,6 +6,7 @@ the time of their measurement. Axes of which effort or pressure is commanded get
 
 import numpy as np
 
+from ...api.results.limits import check_able
 from ...kernels.control import valve_control as kernels
 from ...kernels.control.valve_control import KNOWN
 from ...kernels.runtime.buffer import pack, views
@@ -94,10 +95,11 @@ class ValveLaw(ControlLaw):
 
     def _limits(self):
         """(actuators,) largest command of each, in the unit of its interface."""
-        velocity = np.where(self.manipulator.limits.velocity > 0.0, self.manipulator.limits.velocity, np.inf)
+        m = self.manipulator
+        check_able(m, 'velocity', [name for name, one in zip(m.actuators, self.interfaces) if one == VELOCITY])
         pressure = np.minimum(self._effort_limit / self.area, self.supply['pressure'][0])
         most = {EFFORT: self._effort_limit, PRESSURE: pressure, VALVE: np.ones(len(self.interfaces)),
-                VELOCITY: velocity}
+                VELOCITY: m.limits.velocity}
         return np.array([most[interface][row] for row, interface in enumerate(self.interfaces)])
 
     def _coordinates_of_feedback(self):

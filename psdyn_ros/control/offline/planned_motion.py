@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy.interpolate import PPoly
 
 from ...api.arguments import Array, vector
+from ...api.batch import shares_of
 from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
 from ...model.errors import StateError
@@ -39,7 +40,7 @@ class PlannedMotion(Result):
     """A motion of the driven joints from rest to rest, N instants."""
 
     AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'x': ('x',), 'xd': ('xd',), 'xdd': ('xdd',), 'f': ('f',),
-                                                     'use': ('limits',), 'passive': ('passive',),
+                                                     'rate': ('rates',), 'use': ('limits',), 'passive': ('passive',),
                                                      'swing_left': ('passive',)}
     UNITS: ClassVar[Mapping[str, str]] = {'time': 's', 'flow': 'm^3/s'}
     INDEX: ClassVar[str] = 'time'
@@ -54,6 +55,8 @@ class PlannedMotion(Result):
     """(N, dof)"""
     f: np.ndarray
     """(N, actuators) efforts of inverse dynamics, or of hybrid dynamics where a load hangs."""
+    rate: np.ndarray
+    """(N, actuators) speeds of the actuators."""
     flow: np.ndarray
     """(N,) of the pump into all actuators [m^3/s]."""
     use: np.ndarray
@@ -161,7 +164,7 @@ def _largest(curve: Curve) -> Array:
 
 
 def _drive(limits: PathLimits, xd: Array, f: Array) -> tuple[Array, Array]:
-    """Return the share of the efforts (N,) that f (N, actuators) at xd (N, dof) use, and the flow (N,) [m^3/s]."""
+    """Return the share of the efforts (N,) that f at rates xd (N, actuators) use, and the flow (N,) [m^3/s]."""
     flow = np.maximum(xd, 0.0) @ limits.area_out + np.maximum(-xd, 0.0) @ limits.area_in
     lost_up, lost_down = opening_loss(limits, xd)
     upper, lower = limits.upper - lost_up, limits.lower + lost_down
@@ -179,19 +182,22 @@ def _motion(m: Manipulator, rows: tuple[Array, ...], limits: PathLimits, jerk: A
     efforts: f (N, actuators), xd and f half way to the next instant (N - 1, actuators); None: by inverse dynamics.
     """
     time, x, xd, xdd = rows
-    curve = quintic_curve(time, x, xd, xdd)
+    curve, shares = quintic_curve(time, x, xd, xdd), shares_of(m, x)
+    rate = shares.rates_of(xd)
     if efforts is None:
         middle = curve.rows(np.arange(len(time) - 1), np.full(len(time) - 1, 0.5))
         x_m, xd_m, xdd_m = (np.ascontiguousarray(one) for one in middle)
-        efforts = m.generalized_forces(x, xd, xdd), xd_m, m.generalized_forces(x_m, xd_m, xdd_m)
-    f, xd_m, f_m = efforts
-    effort, flow = _drive(limits, xd, f)
-    used, given = _drive(limits, xd_m, f_m)
+        between = shares_of(m, x_m)
+        efforts = (shares.efforts_for(m.generalized_forces(x, xd, xdd)), between.rates_of(xd_m),
+                   between.efforts_for(m.generalized_forces(x_m, xd_m, xdd_m)))
+    f, rate_m, f_m = efforts
+    effort, flow = _drive(limits, rate, f)
+    used, given = _drive(limits, rate_m, f_m)
     effort[1:], flow[1:] = np.maximum(effort[1:], used), np.maximum(flow[1:], given)
     with np.errstate(invalid='ignore', divide='ignore'):
         speed, acceleration, third = _largest(curve)
-        use = np.column_stack([(speed / limits.velocity).max(axis=1),
+        use = np.column_stack([np.maximum((speed / limits.velocity).max(axis=1), abs(rate / limits.rate).max(axis=1)),
                                (acceleration / limits.acceleration).max(axis=1), (third / jerk).max(axis=1),
                                effort, flow / limits.flow])
-    return PlannedMotion(time, x, xd, xdd, f, flow, use, np.empty((len(time), 0)), np.empty(0),
-                         axes={**m.axes, 'limits': Axis(LIMITS, ('',) * len(LIMITS)), 'passive': Axis((), ())})
+    return PlannedMotion(time, x, xd, xdd, f, rate, flow, use, np.empty((len(time), 0)), np.empty(0), axes={
+        **m.axes, 'limits': Axis(LIMITS, ('',) * len(LIMITS)), 'rates': limits.axes['rates'], 'passive': Axis((), ())})

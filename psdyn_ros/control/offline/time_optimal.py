@@ -21,8 +21,11 @@ import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
 from ...api.arguments import Array, vector
+from ...api.batch import shares_of
 from ...api.hydraulics.statics import frictionless, hydraulic_records
 from ...api.manipulator import Manipulator
+from ...api.motion.samples import beyond_stops, stops_of
+from ...api.results.limits import check_able
 from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
 from ...model.parameters.hydraulics import Cylinder, Hydraulics, Valve
@@ -42,7 +45,7 @@ class PathLimits(Result):
 
     AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         'velocity': ('xd',), 'acceleration': ('xdd',), 'lower': ('f',), 'upper': ('f',), 'area_out': ('areas',),
-        'area_in': ('areas',), 'loss_out': ('losses',), 'loss_in': ('losses',)}
+        'area_in': ('areas',), 'loss_out': ('losses',), 'loss_in': ('losses',), 'rate': ('rates',)}
     UNITS: ClassVar[Mapping[str, str]] = {'flow': 'm^3/s'}
 
     velocity: np.ndarray
@@ -61,6 +64,8 @@ class PathLimits(Result):
     """(actuators,) force that the open valve takes per squared speed in the positive direction [N s^2/m^2]."""
     loss_in: np.ndarray
     """(actuators,) in the negative direction."""
+    rate: np.ndarray
+    """(actuators,) largest speed of each [m/s, rad/s]."""
     flow: float
     """Largest flow of the pump into all actuators together [m^3/s]."""
 
@@ -84,7 +89,7 @@ class Plan(Result):
     xd: np.ndarray
     """(N, dof)"""
     xdd: np.ndarray
-    """(N, dof), the one after the node; at the last node the one before it."""
+    """(N, dof), the one after the node; at the last node the one before it, within the limits there too."""
 
 
 class Constraints(NamedTuple):
@@ -105,15 +110,17 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
     the pump droops by when it gives all its flow, less their friction at the rated speed, and less what the valve takes
     when it is open; speeds that compensated valves allow; the flow that a controller asks of the pump without slowing
     down.  acceleration (dof,): none is declared; None: no limit.  share: of efforts, pressure, openings and flow, so
-    that the rest is left to a controller.
+    that the rest is left to a controller.  ActuationError where an effort or velocity limit is zero.
     """
     m = manipulator.driven_machine
     none = np.full(m.dof, np.inf)
     acceleration = none if acceleration is None else vector('acceleration', acceleration, m.dof)
     if not 0.0 < share <= 1.0:
         raise StateError(f'share = {share:g}: expected more than 0, and at most 1')
-    upper = np.where(m.limits.effort > 0.0, share * m.limits.effort, np.inf)
-    lower, velocity = -upper, m.coordinate_limits.velocity.copy()
+    check_able(m, 'effort')
+    check_able(m, 'velocity')
+    upper = share * m.limits.effort
+    lower, velocity, rate = -upper, m.coordinate_limits.velocity.copy(), m.limits.velocity.copy()
     areas, losses, flow = np.zeros((2, len(m.actuators))), np.zeros((2, len(m.actuators))), np.inf
     if hydraulics is not None:
         supply, flow = hydraulics.supply, min(share, FLOW_SHARE) * hydraulics.supply.max_flow
@@ -134,13 +141,15 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
                 upper[row] = min(upper[row], push)
                 lower[row] = max(lower[row], supply.return_pressure * a - left * b)
                 losses[:, row], fastest = _valve(cylinder, margin, share)
-                if m.actuators == m.coordinates:
-                    velocity[row] = min(velocity[row], fastest)
+                rate[row] = min(rate[row], fastest)
         upper, lower = upper - friction, lower + friction
     turns = [m.machine.description.joints[name].type != 'prismatic' for name in m.actuators]
     named = {what: Axis(m.actuators, tuple(units[turn] for turn in turns)) for what, units in (
-        ('areas', ('m^2', 'm^3/rad')), ('losses', ('N s^2/m^2', 'N m s^2/rad^2')))}
-    return PathLimits(velocity, acceleration, lower, upper, areas[0], areas[1], losses[0], losses[1], flow,
+        ('areas', ('m^2', 'm^3/rad')), ('losses', ('N s^2/m^2', 'N m s^2/rad^2')),
+        ('rates', ('m/s', 'rad/s')))}
+    if m.actuators == m.coordinates:
+        velocity = rate
+    return PathLimits(velocity, acceleration, lower, upper, areas[0], areas[1], losses[0], losses[1], rate, flow,
                       axes={**m.axes, **named})
 
 
@@ -185,8 +194,8 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
     Of a machine whose load hangs from passive joints, path and limits are those of its driven joints, and the load is
     at rest below its suspension all the way; the `Plan` has all coordinates.
     Raises ShapeError; StateError that names the place where no motion is within the limits, or where the path leaves
-    those of the coordinates; what inverse dynamics raise where a loop does not close; ActuationError for a
-    floating base and where the actuators are not the coordinates.
+    those of the coordinates; what inverse dynamics raise where a loop does not close; ActuationError as
+    `check_plannable`.
     """
     check_plannable(manipulator)
     curve = path_curve(manipulator.driven_machine, path)
@@ -203,7 +212,7 @@ def of_all(limits: PathLimits, driven: Array) -> PathLimits:
         out[driven] = values
         return out
     none = {'velocity': np.inf, 'acceleration': np.inf, 'lower': -np.inf, 'upper': np.inf, 'area_out': 0.0,
-            'area_in': 0.0, 'loss_out': 0.0, 'loss_in': 0.0}
+            'area_in': 0.0, 'loss_out': 0.0, 'loss_in': 0.0, 'rate': np.inf}
     return PathLimits(**{name: filled(getattr(limits, name), value) for name, value in none.items()}, flow=limits.flow,
                       axes={})
 
@@ -223,14 +232,12 @@ def plan_along(manipulator: Manipulator, curve: Callable[..., Array], limits: Pa
 
 
 def check_plannable(m: Manipulator) -> None:
-    """Raise ActuationError for a floating base and where the actuators are not the coordinates."""
-    m = m.driven_machine
-    if m.floating or m.actuators != m.coordinates:
-        reason = 'its base floats' if m.floating else (
-            f"its coordinates are {', '.join(m.coordinates)}, its actuators {', '.join(m.actuators)}, and the planner "
-            'knows no shares of these')
-        raise ActuationError(f"'{m.name}' cannot be planned: {reason}; expected a machine on a fixed base whose "
-                             'actuators are the coordinates')
+    """Raise ActuationError for a floating base, and where actuators are too few or share what a load hangs from."""
+    d = m.driven_machine
+    if d.floating or len(d.actuators) < d.dof or (m.underactuated and d.actuators != d.coordinates):
+        reason = 'its base floats' if d.floating else f'it has {len(d.actuators)} for {d.dof} that are driven'
+        raise ActuationError(f"'{m.name}' cannot be planned: {reason}; expected a machine on a fixed base with an "
+                             'actuator for each coordinate or more, where a load hangs as many')
 
 
 def spline(curve: Callable[..., Array], nodes: int) -> tuple[Array, Array, Array]:
@@ -255,7 +262,12 @@ def path_curve(m: Manipulator, path: npt.ArrayLike) -> CubicSpline:
 
 
 def _check_stops(m: Manipulator, x: Array) -> None:
-    """Raise StateError where rows of x (N, nx) are beyond the limits of the coordinates."""
+    """Raise StateError where rows of x (N, nx) are beyond the limits of a joint."""
+    away = np.nan_to_num(beyond_stops(m, x))        # where loops do not close inverse dynamics say so
+    if away.max(initial=0.0) > STOP_MARGIN:
+        node, row = np.unravel_index(int(np.argmax(away)), away.shape)
+        raise StateError(f'the path takes {stops_of(m).names[row]} {away[node, row]:.3g} beyond its limit at '
+                         f'{_where(m, x, int(node))}')
     limits = m.coordinate_limits
     beyond = np.maximum(x - limits.upper, limits.lower - x)
     node, column = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
@@ -266,21 +278,24 @@ def _check_stops(m: Manipulator, x: Array) -> None:
 
 def constraints_of(m: Manipulator, x: Array, slope: Array, bend: Array, limits: PathLimits) -> Constraints:
     """Return the `Constraints` at the nodes of a path: positions, first and second derivatives by s (N, dof)."""
-    rest = np.zeros_like(x)
-    with np.errstate(divide='ignore'):
+    rest, shares = np.zeros_like(x), shares_of(m, x)
+    moved = shares.rates_of(slope)
+    with np.errstate(divide='ignore', over='ignore'):
         largest = ((limits.velocity / abs(slope)) ** 2).min(axis=1)
-        demand = np.where(slope > 0.0, slope * limits.area_out, -slope * limits.area_in).sum(axis=1)
+        largest = np.minimum(largest, ((limits.rate / abs(moved)) ** 2).min(axis=1))
+        demand = np.where(moved > 0.0, moved * limits.area_out, -moved * limits.area_in).sum(axis=1)
         largest = np.minimum(largest, (limits.flow / demand) ** 2)
     smooth = frictionless(m)
-    c = smooth.generalized_forces(x, rest, rest)
-    a = smooth.generalized_forces(x, rest, slope) - c
-    b = smooth.generalized_forces(x, slope, bend) - c
+    c = shares.efforts_for(smooth.generalized_forces(x, rest, rest))
+    a = shares.efforts_for(smooth.generalized_forces(x, rest, slope)) - c
+    b = shares.efforts_for(smooth.generalized_forces(x, slope, bend)) - c
     top = slope * np.sqrt(np.where(np.isfinite(largest), largest, 1.0))[:, None]
-    friction = m.generalized_forces(x, top, rest) - smooth.generalized_forces(x, top, rest)
+    friction = shares.efforts_for(m.generalized_forces(x, top, rest) - smooth.generalized_forces(x, top, rest))
+    friction = friction - shares.kept
     upper = limits.upper - c - np.maximum(friction, 0.0)
     lower = limits.lower - c - np.minimum(friction, 0.0)
     bound = np.broadcast_to(limits.acceleration, slope.shape)
-    lost = [loss * np.maximum(way * slope, 0.0) ** 2 for loss, way in ((limits.loss_out, 1.0), (limits.loss_in, -1.0))]
+    lost = [loss * np.maximum(way * moved, 0.0) ** 2 for loss, way in ((limits.loss_out, 1.0), (limits.loss_in, -1.0))]
     alpha = np.concatenate((a, -a, slope, -slope), axis=1)
     beta = np.concatenate((b + lost[0], -b + lost[1], bend, -bend), axis=1)
     gamma = np.concatenate((upper, -lower, bound, bound), axis=1)
@@ -308,9 +323,11 @@ def fastest(constraints: Constraints, h: float, where: Callable[[int], str] = st
 
 
 def _rows(constraints: Constraints, i: int, h: float, low: float, high: float) -> tuple[Array, Array, Array]:
-    """Return (alpha, beta, gamma) of node i with low <= w + 2 h u <= high."""
-    return (np.append(constraints.alpha[i], (2.0 * h, -2.0 * h)), np.append(constraints.beta[i], (1.0, -1.0)),
-            np.append(constraints.gamma[i], (high, -low)))
+    """Return (alpha, beta, gamma) of node i with low <= w + 2 h u <= high; the last u holds at the last node too."""
+    alpha, _, gamma, _ = (rows[i + 1:] if i == len(rows) - 2 else rows[:0] for rows in constraints)     # at rest there
+    return (np.concatenate((constraints.alpha[i], alpha.ravel(), (2.0 * h, -2.0 * h))),
+            np.concatenate((constraints.beta[i], np.zeros(alpha.size), (1.0, -1.0))),
+            np.concatenate((constraints.gamma[i], gamma.ravel(), (high, -low))))
 
 
 def _interval(constraints: Constraints, i: int, h: float, low: float, high: float) -> tuple[float, float]:
@@ -346,10 +363,11 @@ def _where(m: Manipulator, x: Array, node: int) -> str:
 
 def _overload(m: Manipulator, constraints: Constraints, limits: PathLimits, node: int) -> str:
     """Return which effort is beyond its limit while the machine stands still at a node; empty where none is."""
-    n, room = m.dof, constraints.gamma[node, :2 * m.dof]
+    n, names = len(limits.upper), m.coordinates if m.underactuated else m.actuators
+    room = constraints.gamma[node, :2 * n]
     row = int(np.argmin(room))
     if room[row] >= 0.0:
         return ''
     limit, sign = (limits.upper[row], 1.0) if row < n else (limits.lower[row - n], -1.0)
-    return (f"; at rest there '{m.coordinates[row % n]}' needs {limit - sign * room[row]:.4g} N or N m with friction, "
+    return (f"; at rest there '{names[row % n]}' needs {limit - sign * room[row]:.4g} N or N m with friction, "
             f'and its limit is {limit:.4g}')

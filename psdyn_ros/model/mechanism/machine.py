@@ -5,7 +5,7 @@ module that follows on it (Denavit-Hartenberg), so that all constant rotations i
 """
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from .cluster import sort_loops
 from .description import IDENTITY, SLIP_VELOCITY, Description, Pose
 from .frames import about_x, about_z, azimuth
 from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder
-from .triangle import Assembly, Triangle, check_initial, choose_assembly, wrap
+from .triangle import Assembly, Triangle, check_initial, choose_assembly, strokes_within, wrap
 
 LIMIT_TOLERANCE = 1e-6      # of an initial position at a limit, as both are written with few digits [m, rad]
 
@@ -211,10 +211,9 @@ class _Builder:
         """Append the module of `joint`, whose frame has `pose` in its parent's kernel frame; return its children."""
         k = len(self.modules)
         triangle = self.triangles.get(joint.name)
-        actuated = triangle.rod if triangle else joint
         record = np.zeros((), MODULE)
         record['parent'], record['parent_body'] = parent, parent_body
-        record['lower'], record['upper'], record['slip'] = actuated.lower, actuated.upper, SLIP_VELOCITY
+        record['lower'], record['upper'], record['slip'] = joint.lower, joint.upper, SLIP_VELOCITY
         base_axes = self._stand(record, pose, joint.axis)            # parent's kernel axes -> base frame axes
 
         following = self._following(body, triangle)
@@ -234,7 +233,7 @@ class _Builder:
         else:
             record['kind'] = LOOP
             parent_pose = pose @ triangle.boom_pose.inverse()        # base body of the loop in its kernel frame
-            assembly, cylinder_pose, rod_pose = self._loop(
+            triangle, assembly, cylinder_pose, rod_pose = self._loop(
                 record, triangle, base_axes @ parent_pose.rotation, link_pose, offset)
             for cylinder_body, part, placed in ((triangle.rod_body, ROD, rod_pose),
                                                 (triangle.barrel_body, BARREL, cylinder_pose)):
@@ -242,7 +241,7 @@ class _Builder:
                 skip = {triangle.rod.name}
                 children += [entry for entry in self._standing(cylinder_body, k, part, placed)
                              if entry[0].name not in skip]
-        self.modules.append(Module(actuated, parent, parent_body, triangle, assembly))
+        self.modules.append(Module(triangle.rod if triangle else joint, parent, parent_body, triangle, assembly))
         self.records.append(record)
         self._place(body, k, LINK, link_pose)
         return children + self._standing(body, k, LINK, link_pose)
@@ -296,7 +295,10 @@ class _Builder:
         psi = math.atan2(stroke[1], stroke[0])                     # of the stroke at barrel angle zero
         zero_boom = beta - eta - offset
         zero_barrel = triangle.barrel_sign * (beta - psi)
-        assembly = choose_assembly(triangle, (zero_boom, zero_barrel), self._loop_hints(triangle))
+        zeros = zero_boom, zero_barrel
+        assembly = choose_assembly(triangle, zeros, self._loop_hints(triangle))
+        triangle = self._share_limits(triangle, assembly, zeros)
+        record['lower'], record['upper'] = triangle.rod.lower, triangle.rod.upper
 
         record['L'], record['L1'], record['x0'], record['e'] = triangle.L, triangle.L1, triangle.x0, triangle.e
         record['half'] = 0.5 / (triangle.L * triangle.L1)
@@ -315,6 +317,8 @@ class _Builder:
 
         x = self._initial(triangle.rod, (triangle, assembly, zero_boom))
         check_initial(triangle, assembly.reach, x)
+        _check_within_limits(triangle.rod, x, f"(within the limits of '{triangle.boom.name}' and "
+                             f"'{triangle.barrel.name}' too)")
         self.initial.append(x)
         q, q1 = triangle.angles(x, assembly.mode)
         if assembly.side < 0:
@@ -324,7 +328,23 @@ class _Builder:
                           self._turns(triangle.barrel, zero_barrel, triangle.barrel_sign * q1))
         self.warnings.extend(triangle.warnings)
         self._check_reach(triangle, assembly)
-        return assembly, cylinder_pose, rod_pose
+        return triangle, assembly, cylinder_pose, rod_pose
+
+    def _share_limits(self, triangle, assembly, zeros):
+        """Return the triangle with its stroke within the limits of boom and barrel too; warn of narrower ones."""
+        rod = triangle.rod
+        start = self._initial(rod, (triangle, assembly, zeros[0]))
+        others = f"the limits of '{triangle.boom.name}' and '{triangle.barrel.name}'"
+        found = strokes_within(triangle, assembly, zeros, start)
+        if found is None:       # a declared assembly mode overrules them
+            self.warnings.append(f"loop '{triangle.name}' (line {triangle.closure.line}): {others} are not kept, since "
+                                 f"they admit no stroke of '{rod.name}' in the declared assembly mode")
+            return triangle
+        lower, upper = found
+        if found != (rod.lower, rod.upper):
+            self.warnings.append(f"joint '{rod.name}' (line {rod.line}): its limits {rod.lower:.6g} to {rod.upper:.6g} "
+                                 f'are narrowed to {lower:.6g} to {upper:.6g} by {others}')
+        return replace(triangle, rod=replace(rod, lower=lower, upper=upper))
 
     def _loop_hints(self, triangle):
         passive = (triangle.boom.name, triangle.barrel.name)
@@ -388,6 +408,7 @@ class _Builder:
         has_friction = records['friction'].any(axis=1) | records['damping'].any(axis=1)
         records['passive'] = np.where(has_friction, FRICTION, 0)
         self._warn_of_inertias()
+        self._warn_of_idle_actuators()
         return Draft(
             self.description.name, self.description, tuple(self.modules), records, self.actuators, joints,
             self.places, self.base.joints[0][2].link if self.floating else self.base.link,
@@ -407,6 +428,14 @@ class _Builder:
         for interface in self.description.interfaces.values():
             if self.description.joints[interface.name].type == 'fixed':
                 self.warnings.append(f"joint '{interface.name}' in <ros2_control> (line {interface.line}) is fixed")
+
+    def _warn_of_idle_actuators(self):
+        for name in self.actuators:
+            joint = self.description.joints[name]
+            for what in ('effort', 'velocity'):
+                if getattr(joint, what) == 0.0:
+                    self.warnings.append(f"joint '{name}' (line {joint.line}): an actuator with the {what} limit 0 "
+                                         f'does nothing; where none is known, its <limit> has no {what}')
 
 
 def _link_up(records, clustered):

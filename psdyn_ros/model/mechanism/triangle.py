@@ -15,6 +15,8 @@ from .description import Closure, Joint, Pose
 from .tree import Body
 
 AXIS_TOLERANCE = 1e-4       # [rad] and [m]: rounded rpy values of exporters
+STROKES = 1001              # at which the limits of boom and barrel are looked at, ends between them by halving
+HALVINGS = 40
 ROUNDING_TOLERANCE = 1e-9   # a deviation below it is rounding and gives no warning
 
 
@@ -189,12 +191,11 @@ def choose_assembly(triangle, zeros, hints):
     strokes = np.array([given]) if given is not None else np.linspace(low, high, 129)
     distances, lines = {}, []
     for mode in (1.0, -1.0):
-        q, q1 = triangle.angles(strokes, mode)
-        boom, barrel = zeros[0] + q, zeros[1] + triangle.barrel_sign * (q1 + (math.pi if side < 0 else 0.0))
+        boom, barrel = _positions(triangle, strokes, mode, side, zeros)
         distances[mode] = _distance(triangle, hints, boom, barrel)
         lines.append(f"{triangle.boom.name} {wrap(boom[0]):+.3f} to {wrap(boom[-1]):+.3f} rad"
                      if boom.size > 1 else f'{triangle.boom.name} {wrap(boom[0]):+.3f} rad')
-        if distances[mode] is None and not _within_limits(triangle, boom, barrel):
+        if distances[mode] is None and not _within_limits(triangle, boom, barrel).any():
             distances[mode] = math.inf
     known = {mode: 0.0 if distance is None else distance for mode, distance in distances.items()}
     best, other = sorted(known, key=known.get)
@@ -214,6 +215,38 @@ def check_initial(triangle, reach, x):
         raise LoopClosureError(
             f"loop '{triangle.name}' (line {triangle.closure.line}): does not close at the initial position "
             f'{triangle.rod.name} = {x:.6g} m; it closes between {reach[0]:.6g} and {reach[1]:.6g} m')
+
+
+def strokes_within(triangle, assembly, zeros, start):
+    """Return the strokes (lower, upper) of the rod's limits next to `start` at which boom and barrel are within theirs.
+
+    zeros: as of `choose_assembly`.  None: there are none.
+    """
+    rod = triangle.rod
+    strokes = np.linspace(max(rod.lower, assembly.reach[0]), min(rod.upper, assembly.reach[1]), STROKES)
+
+    def within(strokes):
+        return _within_limits(triangle, *_positions(triangle, strokes, assembly.mode, assembly.side, zeros))
+
+    inside = within(strokes)
+    if not inside.any():
+        return None
+    ends, nearest = [rod.lower, rod.upper], int(np.argmin(np.where(inside, abs(strokes - start), np.inf)))
+    for end, beyond in enumerate((np.flatnonzero(~inside[:nearest])[-1:],
+                                  nearest + np.flatnonzero(~inside[nearest:])[:1])):
+        for row in beyond:
+            good, bad = strokes[row + 1 - 2 * end], strokes[row]
+            for _ in range(HALVINGS):
+                middle = 0.5 * (good + bad)
+                good, bad = (middle, bad) if within(np.array([middle])).all() else (good, middle)
+            ends[end] = float(good)
+    return ends[0], ends[1]
+
+
+def _positions(triangle, strokes, mode, side, zeros):
+    """Return the positions of boom and barrel, but for whole turns, at strokes for an assembly mode."""
+    q, q1 = triangle.angles(strokes, mode)
+    return zeros[0] + q, zeros[1] + triangle.barrel_sign * (q1 + (math.pi if side < 0 else 0.0))
 
 
 def _choose_side(where, triangle, hints):
@@ -247,13 +280,14 @@ def _distance(triangle, hints, boom, barrel):
 
 
 def _within_limits(triangle, boom, barrel):
+    """Return where positions (n,) of boom and barrel, but for whole turns, are within their limits."""
     inside = np.ones(boom.size, dtype=bool)
     for joint, angles in ((triangle.boom, boom), (triangle.barrel, barrel)):
         if math.isfinite(joint.lower) and math.isfinite(joint.upper):
             # first turn of the angle that is not below the lower limit
             turned = joint.lower + np.mod(angles - joint.lower + 1e-6, 2 * math.pi) - 1e-6
             inside &= turned <= joint.upper + 1e-6
-    return inside.any()
+    return inside
 
 
 def wrap(angle):

@@ -6,7 +6,7 @@ from ..runtime.parameters import MACHINE, Parameter
 PARAMETERS = MACHINE + (
     Parameter('rate', 500.0, 'Hz at which the plant steps and publishes its state', 1.0, 5000.0),
     Parameter('substeps', 2, 'integration steps in one step of the plant', 1, 100),
-    Parameter('command_timeout', 0.5, 's without a command after which the brakes hold the machine', 0.001, 10.0),
+    Parameter('command_timeout', 0.5, 's without a command after which the brake of an actuator holds it', 0.001, 10.0),
     Parameter('max_catch_up', 0.05, 's that are made up after a stall; what exceeds them is lost time', 0.0, 1.0),
     Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply that drive the machine; empty: its '
               'actuators give the forces that are commanded'),

@@ -14,10 +14,10 @@ def draw(motion, limits, path, title):
     names = motion.axes['f'].names
     rows = len(names) + np.isfinite(limits.flow)
     figure, grid = panels(12.0, 2.3 * rows, rows, 2, sharex=True)
-    lost_up, lost_down = opening_loss(limits, motion.xd)
+    lost_up, lost_down = opening_loss(limits, motion.rate)
     for k, name in enumerate(names):
         speed, effort = grid[k]
-        _plot(speed, motion.time, motion.xd[:, k], -limits.velocity[k], limits.velocity[k])
+        _plot(speed, motion.time, motion.rate[:, k], -limits.rate[k], limits.rate[k])
         _plot(effort, motion.time, 1e-3 * motion.f[:, k], 1e-3 * (limits.lower[k] + lost_down[:, k]),
               1e-3 * (limits.upper[k] - lost_up[:, k]))
         turns = motion.axes['f'].units[k] == 'N m'
@@ -51,10 +51,10 @@ def _shares(axes, motion):
 
 def write_table(motion, path):
     """Write the instants as CSV: time, positions, speeds, accelerations, efforts, flow of the pump."""
-    names = motion.axes['f'].names
+    columns = ('position', 'x'), ('velocity', 'xd'), ('acceleration', 'xdd'), ('effort', 'f')
     with open(path, 'w', newline='', encoding='utf-8') as file:
         table = csv.writer(file)
-        table.writerow(['time_s', *(f'{name}.{what}' for what in ('position', 'velocity', 'acceleration', 'effort')
-                                    for name in names), 'flow_m3_s'])
+        table.writerow(['time_s', *(f'{name}.{what}' for what, axis in columns for name in motion.axes[axis].names),
+                        'flow_m3_s'])
         for row in np.column_stack([motion.time, motion.x, motion.xd, motion.xdd, motion.f, motion.flow]):
             table.writerow([f'{value:.9g}' for value in row])

@@ -8,10 +8,12 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import lil_matrix
 from support.cases import made
+from support.comparison import error
 from support.paths import CONFIG, ROOT
 
 import psdyn_ros
 from psdyn_ros import ActuationError, ShapeError, StateError, UnreachableStrokeError
+from psdyn_ros.control.offline.planned_motion import plan_motion
 from psdyn_ros.control.offline.time_optimal import constraints_of, limits_of, path_curve, plan, spline
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
@@ -39,6 +41,9 @@ def time_by_highs(constraints, h):
             # u = (w[i + 1] - w[i]) / 2 h
             k, slope = i * rows + j, constraints.alpha[i, j] / (2.0 * h)
             A[k, i], A[k, i + 1], bound[k] = constraints.beta[i, j] - slope, slope, constraints.gamma[i, j]
+    for j in range(rows):       # the last u holds at the last node, which is at rest
+        k = (nodes - 1) * rows + j
+        A[k, nodes - 2], bound[k] = -constraints.alpha[-1, j] / (2.0 * h), constraints.gamma[-1, j]
     kept = np.isfinite(bound)
     largest = np.where(np.isfinite(constraints.largest), constraints.largest, 1e6)
     ends = [(0.0, 0.0 if i in (0, nodes - 1) else largest[i]) for i in range(nodes)]
@@ -69,6 +74,41 @@ def test_efforts_rates_and_flow_are_within_the_limits_and_at_one():
     assert shares.max() < 1.0 + 1e-6
     # something limits it everywhere; full friction is kept free of what the efforts may use
     assert shares.max(axis=0).min() > 0.9
+
+
+def test_last_node_is_within_the_limits():
+    """The accelerations also where the path is steeper at its last node than before."""
+    m, given = crane(), limits()
+    free = replace(given, upper=np.full(4, np.inf), lower=np.full(4, -np.inf))
+    for path in (WAYS, WAYS[::-1]):
+        found = plan(m, path, free, nodes=30)
+        assert (abs(found.xdd) / given.acceleration).max() < 1.0 + 1e-9
+    found = plan(m, WAYS, given, nodes=30)
+    f = m.inverse_dynamics(found.x, found.xd, found.xdd)[-1]
+    assert (f <= given.upper).all() and (f >= given.lower).all()
+
+
+@pytest.mark.parametrize('preload', [0.0, 2e4])
+def test_excavator_with_two_cylinders_on_its_boom(preload):
+    """Speeds and efforts of every actuator by `joint_state`, inverse dynamics and the allocation of the machine."""
+    m = psdyn_ros.load('excavator')
+    m.allocation.set_preload({'boom_cylinder_left': preload, 'boom_cylinder_right': -preload})
+    oil = read_hydraulics(CONFIG / 'excavator_hydraulics.yaml', m.actuators)
+    given = limits_of(m, oil, acceleration=np.full(m.dof, 0.8))
+    path = m.initial_position + [[0.0] * 4, [0.5, 0.08, -0.06, 0.05], [1.0, 0.02, 0.05, -0.04]]
+    found = plan(m, path, given, nodes=80)
+    f = m.inverse_dynamics(found.x, found.xd, found.xdd)
+    names, _, rates, _ = m.joint_state(found.x, found.xd)
+    rate = rates[:, [names.index(name) for name in m.actuators]]
+    lost = np.where(rate > 0.0, given.loss_out, given.loss_in) * rate ** 2
+    flow = np.where(rate > 0.0, rate * given.area_out, -rate * given.area_in).sum(axis=1)
+    used = [(np.where(f > 0.0, f / (given.upper - lost), f / (given.lower + lost)))[1:-1].max(axis=1),
+            (abs(rate) / np.minimum(m.limits.velocity, given.rate))[1:-1].max(axis=1), (flow / given.flow)[1:-1],
+            (abs(found.xdd) / given.acceleration)[1:-1].max(axis=1)]
+    assert np.max(used) < 1.0 + 1e-6 and np.median(np.max(used, axis=0)) > 0.9
+    motion = plan_motion(m, path, given)
+    assert (motion.use <= 1.0).all() and error(motion.f, m.inverse_dynamics(motion.x, motion.xd, motion.xdd)) < 1e-9
+    assert abs(motion.f[:, 1] - motion.f[:, 2] - 2.0 * preload).max() < 0.1 * abs(motion.f).max()
 
 
 def test_straight_line_under_acceleration_alone_is_bang_bang():

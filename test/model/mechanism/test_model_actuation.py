@@ -1,5 +1,7 @@
 """Actuators, coordinates and gravity that do not fit the machine."""
 
+import re
+
 import numpy as np
 import pytest
 from support.machines import chain, hiab
@@ -7,6 +9,9 @@ from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import ActuationError, ModelError, NonFiniteError, PsdynError, ShapeError, UnknownNameError
+from psdyn_ros.control.laws.base import check_actuation
+from psdyn_ros.control.offline.time_optimal import limits_of
+from psdyn_ros.simulation.plant import Plant
 
 XML = one_loop().xml
 CRANE = hiab().xml
@@ -178,3 +183,24 @@ def test_arguments_are_copied():
     # `with_payload` builds the machine again
     again = manipulator.with_payload('base_link', 1.0, [0, 0, 0], np.eye(3))
     assert again.initial_position == [0.1] and again.gravity_forces([0.2]) == force
+
+
+def slide(velocity='1', effort='9'):
+    """Return the `Manipulator` of a slide of 5 kg with these limits."""
+    return psdyn_ros.load(f'''<robot name="slide"><link name="base"/><link name="a"><inertial><mass value="5"/>
+      <inertia ixx="1" iyy="1" izz="1.2" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="prismatic">
+      <parent link="base"/><child link="a"/><axis xyz="1 0 1"/><limit lower="-1" upper="1" velocity="{velocity}"
+      effort="{effort}"/></joint></robot>''', actuated=['j'])
+
+
+@pytest.mark.parametrize('call, what', [
+    (limits_of, 'effort'), (limits_of, 'velocity'), (lambda m: m.load_chart('a', nodes=(2, 2)), 'effort'),
+    (lambda m: Plant(m, period=0.01), 'effort'), (check_actuation, 'effort')])
+def test_actuator_with_a_limit_of_zero_is_named_to_whoever_needs_it(call, what):
+    m = slide(**{what: '0'})
+    warning, = m.machine.warnings
+    assert re.match(rf"joint 'j' \(line 2\): an actuator with the {what} limit 0 does nothing", warning)
+    with pytest.raises(ActuationError, match=f"actuator 'j' of 'slide' has the {what} limit 0, .* no {what} in its"):
+        call(m)
+    assert not slide().machine.warnings
+    call(slide(effort='99'))

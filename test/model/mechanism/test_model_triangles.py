@@ -108,3 +108,24 @@ def test_a_limit_on_one_side_only_chooses_the_side_of_the_barrel_pin():
     manipulator = psdyn_ros.load(unlimited)
     s = [-1.3], [0.2], [0.4]
     assert error(manipulator.inverse_dynamics(*s), GeneralOracle(through.xml).inverse_dynamics(*s)) < 1e-12
+
+
+@pytest.mark.parametrize('rod_sign', [1, -1])
+@pytest.mark.parametrize('joint, half', [('boom', 0.05), ('barrel', 0.004)])
+def test_limits_of_boom_and_barrel_bound_the_stroke(joint, half, rod_sign):
+    start = one_loop(rod_sign=rod_sign).initial
+    limits = {joint: (start[joint] - half, start[joint] + half)}
+    m = psdyn_ros.load(one_loop(rod_sign=rod_sign, limits=limits).xml)
+    warning, = (text for text in m.machine.warnings if 'narrowed' in text)
+    assert "joint 'cylinder' (line " in warning and "by the limits of 'boom' and 'barrel'" in warning
+    low, high = m.limits.lower[0], m.limits.upper[0]
+    assert low < start['cylinder'] < high
+    reached = m.joint_state(np.linspace(low, high, 50)[:, None])[1][:, m.joints.index(joint)] - start[joint]
+    assert abs(reached).max() == pytest.approx(half, abs=2e-6)
+    assert abs(m.joint_state(m.random_positions(50, 1))[1][:, m.joints.index(joint)] - start[joint]).max() < half + 2e-6
+
+
+def test_start_beyond_a_limit_of_the_boom_is_refused():
+    boom = one_loop().initial['boom']
+    with pytest.raises(psdyn_ros.ModelError, match="initial position of 'cylinder' .within the limits of 'boom' and"):
+        psdyn_ros.load(one_loop(initial=('cylinder', 'barrel'), limits={'boom': (boom + 0.1, boom + 0.3)}).xml)
