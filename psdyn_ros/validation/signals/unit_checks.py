@@ -80,11 +80,12 @@ class Units:
             self._efforts[actuator] = max(self._efforts.get(actuator, 0.0), float(np.percentile(np.abs(finite), 90)))
 
     def add(self, prediction):
-        """Take a `Prediction`: efforts as measured beside those that the model needs."""
+        """Take a `Prediction`: efforts as measured beside those that the model needs, while their actuator moves."""
         rows = prediction.core
-        for name, measured, needed in zip(self._machine.actuators, prediction.effort[rows].T,
-                                          prediction.effort_id[rows].T):
-            known = np.isfinite(measured) & np.isfinite(needed)
+        # the brake of one that stands holds what the others and a payload do, which a model need not know
+        for name, measured, needed, speed in zip(self._machine.actuators, prediction.effort[rows].T,
+                                                 prediction.effort_id[rows].T, np.abs(prediction.v[rows]).T):
+            known = np.isfinite(measured) & np.isfinite(needed) & (speed > CERTAIN_MOTION)
             one, other = measured[known], needed[known]
             sums = self._models.setdefault(name, np.zeros(3))
             sums += one @ one, one @ other, other @ other
