@@ -36,3 +36,9 @@ def found_of(folder, place, openings, plain=False, seconds=20.0, seed=1):
 def test_a_payload_is_found_though_brakes_hold_it_and_whatever_moves(tmp_path, place, openings, seconds):
     (body,) = found_of(tmp_path, place, np.array(openings), seconds=seconds).bodies
     assert body.found.mass == pytest.approx(MASS, abs=2.0 * body.errors[0]) and body.errors[0] < 0.2 * MASS
+
+
+@pytest.mark.parametrize('seed', thorough([1, 2, 3], 1))
+def test_what_only_noise_of_sensors_excites_is_not_called_identified(tmp_path, seed):
+    found = found_of(tmp_path, (0.0, 0.0, 0.0), np.array([0.0, 0.0, 0.35]), plain=True, seed=seed)
+    assert [one.name for one in found.base if one.identified] == ['tcp m'], found.text
