@@ -97,8 +97,9 @@ def test_a_controller_in_lock_step_is_enabled_and_moves_the_machine(psdyn, nodes
 @pytest.mark.long
 def test_what_the_controller_refuses_is_a_sentence_and_exit_code_one(psdyn):
     assert psdyn('enable')[0] == 0
-    code, _, errors = psdyn('move', 'telescope=9')
-    assert code == 1 and 'rejected the trajectory' in errors and 'telescope' in errors
+    code, _, errors = psdyn('move', 'telescope=450')
+    assert code == 1 and 'rejected the trajectory' in errors and '450 is beyond the limit of telescope' in errors
+    assert 'in mm?' in errors and 'what to do: ' in errors
     code, _, errors = psdyn('move', 'telescop=0.3')
     assert code == 2 and "did you mean 'telescope'" in errors
     assert psdyn('stop')[0] == 0
