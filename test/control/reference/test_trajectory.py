@@ -231,6 +231,7 @@ def test_names_are_matched_by_name(crane, reference):
     (('slew', 'lift_cylinder', 'tilt_cylinder'), 'telescope'),
     (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescop'), "did you mean 'telescope'"),
     (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope', 'lift_boom'), '1 more'),
+    (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope', 'lift_cylindr'), "did you mean 'lift_cylinder'"),
 ])
 def test_joints_that_do_not_fit_are_refused_and_the_motion_goes_on(crane, reference, joints, says):
     reference.follow(Waypoints(crane.actuators, [2.0], [crane.initial_position + 0.05]), 0.0)
