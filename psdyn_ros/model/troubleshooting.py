@@ -91,7 +91,8 @@ IN_SAFE = Refusal('the state is SAFE, which only a reset leaves', 'Remove the ca
 NOT_AT_REST = Refusal("'{name}' moves at {rate} per second, at most {most} ('standstill_speed')",
                  'Let the machine come to rest. Noise of a sensor may look like motion.')
 MOVED_AT_REST = Refusal("'{name}' jumped from {before} to {now} while nothing moved the machine",
-                        'Look at its sensor. If the machine really is there, deactivate and activate the controller.')
+                        'Look at its sensor. If the machine really is there, as after a new start of the simulator: '
+                        '`psdyn enable --again`.')
 NO_LIMITS = Refusal("'{name}' lacks limits: position [{lower}, {upper}], velocity {speed}, command {most}",
                     'Complete `<limit>` of this joint in the URDF.')
 NO_SUPPLY = Refusal('the supply reads {measured} bar and is set to {setting} bar: switch the pump on',

@@ -101,7 +101,7 @@ def conclude(evidence, *, payload=False, payload_com=None, reach=REACH, source='
     found = tuple(body.possible for body in found[0]), found[1]
     return Identification(
         machine=manipulator.name, source=source, payload=payload, bodies=found[0], friction=found[1],
-        base=_base(regressor, system, unknown, declared, float(np.max(_usual(groups))), estimate.share),
+        base=_base(regressor, system, unknown, declared, float(np.max(_usual(groups))), estimate),
         sensors=tuple(_sensors(evidence, unknown, estimate, deviations)), sensor_share=estimate.share,
         held_out=_held_out(groups, evidence, unknown, estimate.share, inertials, payload, found),
         filter=str(evidence.smoother), seconds=evidence.seconds,
@@ -215,16 +215,19 @@ def _sensors(evidence, unknown, estimate, deviations):
                                   float(unknown.scale[column]))
 
 
-def _base(regressor, system, unknown, declared, usual, share):
+def _base(regressor, system, unknown, declared, usual, estimate):
+    """`BaseParameter`s; estimate: of the bodies."""
     structure = base_structure(regressor)
     free = base_unknowns(structure, unknown, usual)
-    estimate = system.solve(free, share)
-    deviations = np.sqrt(np.diag(estimate.covariance))
+    alone = system.solve(free, estimate.share)
+    numbers, links = structure.independent, slice(len(declared))
     believed = structure.of(declared)
-    return tuple(
-        BaseParameter(name, float(believed[row]), float(believed[row] + estimate.values[number]),
-                      float(free.scale[number] * deviations[number]))
-        for row, (name, number) in enumerate(zip(structure.names, structure.independent)))
+    error = (free.scale * np.sqrt(np.diag(alone.covariance)))[numbers]
+    slopes = structure.of(unknown.jacobian(estimate.eta)[links])
+    of_bodies = np.sqrt(np.einsum('ij,jk,ik->i', slopes, estimate.covariance, slopes))
+    values = zip(structure.names, believed, believed + alone.values[numbers], error,
+                 believed + structure.of(estimate.values[links]), of_bodies)
+    return tuple(BaseParameter(name, *map(float, of)) for name, *of in values)
 
 
 def _held_out(groups, evidence, unknown, share, inertials, payload, found):

@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from support.paths import ROOT
 import psdyn_ros
 from psdyn_ros import cli
 from psdyn_ros.cli import validate
+from psdyn_ros.cli.operator._session import with_operator
 from psdyn_ros.model.locate import find_config, find_machine, machine_names
 
 URDF = ROOT / 'urdf'
@@ -275,6 +277,16 @@ def test_a_reader_that_goes_away_says_nothing_of_the_bag(monkeypatch):
     monkeypatch.setattr(validate, '_validate_one', gone)
     with pytest.raises(BrokenPipeError):
         validate.run(SimpleNamespace(bag=['a.mcap'], scheduler=None))
+
+
+def test_below_each_refusal_stands_what_to_do(monkeypatch, capsys):
+    session = pytest.importorskip('psdyn_ros.tools.operator.session', reason='the operator is a node')
+    monkeypatch.setattr(session, 'operator', lambda *_: nullcontext())
+
+    def refused(_):
+        raise session.RefusedError('/controller rejected the trajectory: point 0: 450 is beyond the limit')
+    assert with_operator(SimpleNamespace(namespace='', controller='controller', timeout=1.0), 'move', refused) == 1
+    assert re.search('beyond the limit\nwhat to do: [A-Z]', capsys.readouterr().err)
 
 
 def test_check_prints_the_hydraulics_of_a_machine(capsys):

@@ -2,7 +2,7 @@
 
 import sys
 
-from ...model.troubleshooting import advice
+from ...model.troubleshooting import advice, error_advice
 from .._options import check_positive, without_ros
 
 
@@ -25,5 +25,6 @@ def with_operator(options, command, work):
         try:
             return work(session) or 0
         except RefusedError as error:
-            print('\nwhat to do: '.join([f'psdyn: {error}', *advice(str(error))]), file=sys.stderr)
+            actions = advice(str(error)) or [error_advice(error)]
+            print('\nwhat to do: '.join([f'psdyn: {error}', *actions]), file=sys.stderr)
             return 1

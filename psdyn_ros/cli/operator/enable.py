@@ -3,14 +3,20 @@
 from ._session import add_session, with_operator
 
 HELP = 'configure and activate a running controller where needed, and let it hold the machine where it is'
-add_arguments = add_session
+
+
+def add_arguments(parser):
+    """Add the arguments of the command to its parser."""
+    parser.add_argument('--again', action='store_true', help='deactivate the controller first, so that it takes the '
+                        'machine as it is now: after a new start of the simulator, or when moved by hand')
+    add_session(parser)
 
 
 def run(options):
     """Enable the controller; return the exit code."""
     def work(operator):
         settling = 0.0
-        for step in operator.activate():
+        for step in operator.activate(options.again):
             print(step, flush=True)
             settling = operator.timeout     # a machine that was just let go may sink until its oil carries it
         print(f'{operator.controller}: {operator.enable(settling)}')

@@ -483,12 +483,13 @@ class ReferenceMotion:
         if joints == self._manipulator.coordinates:
             return SAME
         if joints not in self._maps:
+            found = self._manipulator.joint_map(joints, tabulate=False)     # which names what it does not know
             surplus = len(joints) - self._manipulator.dof
             if surplus > 0:
                 raise TrajectoryJointsError(
                     f'the trajectory names {len(joints)} joints, {surplus} more than this machine of '
                     f'{self._manipulator.dof} degrees of freedom can follow independently')
-            self._maps[joints] = self._manipulator.joint_map(joints, tabulate=False)
+            self._maps[joints] = found
         return self._maps[joints]
 
     def _in_joints(self, joints, reference):

@@ -7,10 +7,12 @@ import numpy as np
 
 from ...model.errors import ShapeError
 from ...model.parameters.hydraulics import VALVE, VELOCITY
+from ...model.units import mistaken_unit
 from ..monitors.singularity import toggle_gauge
 
 SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes, and so with acceleration and jerk
 POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
+FAR = 2.0                   # times the limit of a joint, from which a point may be in another unit
 AWAY = 1e-6                 # of the singularity measure
 EASE = 0.05                 # s in which a stop takes up its deceleration, and gives it up again
 DECELERATION = 0.5          # m/s^2 or rad/s^2 of a stop where none is declared
@@ -153,6 +155,24 @@ class ReferenceChecks:
             return np.stack([self.columns(*state) for state in zip(x, xd, xdd)], axis=1)
         _, *joints = self._manipulator.joint_state(x, xd, xdd)
         return np.array(joints)[:, self._columns]
+
+    def beyond(self, joints, points, start):
+        """(number, what is beyond which limit) of the first of points (N, n) of some joints that is; None: none is.
+
+        start  (n,) as of `fault`
+        """
+        for name, values, first in zip(joints, points.T, start):
+            if name not in self.names:
+                continue
+            k = self.names.index(name)
+            outside = ~((values >= min(self._lowest[k], first)) & (values <= max(self._highest[k], first)))
+            if outside.any():
+                row, low, high = int(outside.argmax()), float(self.lower[k]), float(self.upper[k])
+                unit = 'm' if self._manipulator.machine.description.joints[name].type == 'prismatic' else 'rad'
+                value = float(values[row])
+                guess = mistaken_unit(value, value, low, high, unit) if abs(value) > FAR * max(-low, high) else ''
+                return row, f'{value:.6g} is beyond the limit of {name}; expected {low:.6g} to {high:.6g} {unit}{guess}'
+        return None
 
     def fault(self, x, states, start, jerk=None):
         """(row, what limit it breaks as the end of a sentence) of the first of N states that does; None: none does.

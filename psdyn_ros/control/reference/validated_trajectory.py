@@ -86,8 +86,12 @@ class ValidatedTrajectory:
         block = max(BLOCK // len(knots), 1)
         for j in range(0, len(w.joints), block):
             yield
-            parts.append(_curve(knots, [values[:, j:j + block] for values in given], v0[j:j + block],
-                                a0[j:j + block], self._checks.has_jerk).coefficients)
+            some = slice(j, j + block)
+            beyond = self._checks.beyond(w.joints[some], w.positions[first:, some], p0[some])
+            if beyond is not None:
+                raise UnreachableError(f'point {first + beyond[0]}: {beyond[1]}', first + beyond[0])
+            parts.append(_curve(knots, [values[:, some] for values in given], v0[some], a0[some],
+                                self._checks.has_jerk).coefficients)
         yield
         curve = Curve(knots, np.concatenate(parts, axis=2))
         yield

@@ -30,6 +30,7 @@ LIFECYCLE = 'get_state'     # service that every managed node offers
 REPORT = 3.5            # s in which a node reports twice by default, and DDS announces again what was missed (3 s)
 TRANSITIONS = {UNCONFIGURED: ('configure', Transition.TRANSITION_CONFIGURE),
                INACTIVE: ('activate', Transition.TRANSITION_ACTIVATE)}
+AGAIN = {ACTIVE: ('deactivate', Transition.TRANSITION_DEACTIVATE)}
 CONFIGURE_TIME = 300.0  # s; a first configuration compiles
 ENABLED = State.HOLD, State.RUN, State.DEGRADED
 
@@ -112,16 +113,19 @@ class Operator:
         """Return the lifecycle state of the controller, such as 'active'."""
         return self.call(GetState, LIFECYCLE, GetState.Request(), again=True).current_state.label
 
-    def activate(self):
+    def activate(self, again=False):
         """Configure and activate the controller where nobody has; yield a sentence for each step.
 
         Activation is tried again until the timeout, since states may be on their way.
+
+        again  whether it is deactivated first, which brings a machine that moves to rest
         """
-        deadline = time.monotonic() + self.timeout
-        while (state := self.lifecycle()) in TRANSITIONS:
-            label, number = TRANSITIONS[state]
+        steps, deadline = TRANSITIONS | (AGAIN if again else {}), time.monotonic() + self.timeout
+        while (state := self.lifecycle()) in steps:
+            label, number = steps[state]
             request = ChangeState.Request(transition=Transition(id=number, label=label))
             if self.call(ChangeState, 'change_state', request, CONFIGURE_TIME).success:
+                steps.pop(state)
                 yield f'{self.controller}: {label}d'
             elif state == UNCONFIGURED or time.monotonic() > deadline:
                 raise RefusedError(f'{self.controller} did not {label}: {self.report() or "its log says why"}')

@@ -11,11 +11,12 @@ from ..metrics.bootstrap import Interval
 from .cause_messages import of_force
 from .correction_fits import solve
 from .corrections import FORCE
-from .ranking import LEAST_SHARE, Candidate, Columns, Fit
+from .ranking import LEAST_EFFECT, LEAST_SHARE, Candidate, Columns, Fit
 
 LEAST_BINS = 3              # in which a force acts
 MAX_SHARE = 0.5           # of the bins; what is wrong for longer is no matter of time
 LEAST_WITHIN = 0.5          # of the residual meanwhile that a constant force must explain
+SIGNIFICANT = 3.0           # standard errors from which some part of it is a force, and no chance
 
 
 class Push(NamedTuple):
@@ -37,14 +38,16 @@ def nothing(actuators):
     return Columns(np.zeros((actuators, 0), dtype=int), np.zeros(0), np.zeros((0, 0)))
 
 
-def pushed(corrections, equations, others, width, begins, excess):
-    """Return the `Push` by a force that is constant in the axes of the base for some bins, None where there is none.
+def pushed(corrections, equations, others, width, begins, excess, relative):
+    """Return the `Push` by a force that is constant in the axes of the base for some bins; None where there is none, it
+    is chance, or too small to matter.
 
     equations      `Equations` of all bins
     others         `Columns` of what is wrong all the time
     width, begins  s of a bin; (bins,) s since the start of the bag at which each begins
     excess         function of (squares (bins,), within (bins,)) that returns the `Interval` of the share of squares
                    that some bins have above what is usual in the others
+    relative       (actuators,) factor from a weighted sum of squares to a mean square over the square of the range
     """
     columns = np.tile(np.arange(FORCE.start, FORCE.stop), (len(others.columns), 1))
     force = np.arange(columns.shape[1])[None]
@@ -62,11 +65,16 @@ def pushed(corrections, equations, others, width, begins, excess):
     if within.sum() > LEAST_BINS + 1:
         whole[np.flatnonzero(within)[[0, -1]]] = False
     theta, covariance = left.within(whole).fit(force)
+    meanwhile = relative * len(within) / whole.sum()
+    if (meanwhile * equations.within(whole).effect(columns, theta)).max() < LEAST_EFFECT ** 2:
+        return None
     # what the others are off by is taken for a force
     both = equations.within(whole).chosen(np.concatenate((others.columns, columns), axis=1)).sum(axis=0)
     first = 1 + len(others.theta)
     moved = np.linalg.pinv(both[first:, first:]) @ both[first:, 1:first]
     covariance = covariance + moved @ others.covariance @ moved.T
+    if not (np.abs(theta) > SIGNIFICANT * np.sqrt(np.diagonal(covariance))).any():
+        return None
     span = begins[within][0], begins[within][-1] + width
     fit = Fit(Candidate('contact_force', corrections.link, columns), share,
               of_force(corrections.link, theta, covariance, span))

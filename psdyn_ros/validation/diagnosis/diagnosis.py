@@ -236,7 +236,7 @@ class Diagnosis:
                 equations, found, others = beside.ranking.fitted(beside.taken)
                 if partly:
                     equations = ExactColumns(self.corrections, *sums).equations(found)
-            return pushed(self.corrections, equations, others, self.width, begins, _excess)
+            return pushed(self.corrections, equations, others, self.width, begins, _excess, known.relative)
         total = float((known.products.squares(0) @ known.weights).sum())
         tried = []
         for start in (best._replace(chosen=[]), best):

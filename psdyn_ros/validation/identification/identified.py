@@ -12,6 +12,7 @@ from .physical_inertia import declared_body, is_physical
 SPEEDS = (0.03, 0.065, 0.1)     # m/s or rad/s at which friction is stated
 IDENTIFIED_SHARE = 0.5          # least share of a prior that the recording must have replaced
 RELATIVE = 0.3                  # standard error of a base parameter that is identified, of its value
+CONTRADICTS = 3.0               # standard errors between it and what the bodies come to, from which it is not
 NOT_ALONE = ('friction is known as force at 30 to 100 mm/s; its viscous part alone is not identifiable, nor is the '
              'Coulomb part without it')
 
@@ -160,17 +161,26 @@ class FrictionEstimate:
 
 @dataclass(frozen=True)
 class BaseParameter:
-    """A combination that efforts can tell: its name, value as believed, as found without any belief, standard error."""
+    """A combination that efforts can tell: its name, value as believed, as found without any belief, standard error,
+    and what the bodies that were found come to, with what is believed of them, and the standard error of that."""
 
     name: str
     believed: float
     found: float
     error: float
+    of_bodies: float
+    bodies_error: float
 
     @property
     def identified(self):
-        """Whether this recording tells it."""
-        return bool(self.error < RELATIVE * max(abs(self.found), abs(self.found - self.believed)))
+        """Whether this recording tells it.
+
+        Noise of axes that stand still is motion to the equations, of which no standard error knows: then bodies as they
+        are believed to be contradict it, or need none of it.
+        """
+        both = (self.found, self.error), (self.of_bodies, self.bodies_error)
+        return bool(abs(self.found - self.of_bodies) <= CONTRADICTS * np.hypot(self.error, self.bodies_error)
+                    and all(error < RELATIVE * max(abs(value), abs(value - self.believed)) for value, error in both))
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from ...model.units import ATMOSPHERE
+from ...model.units import ATMOSPHERE, mistaken_unit
 
 RANGE = 0.02, 1.6       # share of the supply's pressure, or of what it can push, that a whole bag reaches at most
 LEAST, MOST = 2e-3, 5.0 # of it, beyond which the unit is doubted
 SLACK = 0.25            # of the range of a joint, by which it may be exceeded
-TIMES = {'m': ((1e-3, 'mm'), (1e-2, 'cm')), 'rad': ((np.pi / 180, 'degrees'), (1e-3, 'mrad'))}
 PORT = 'pressure_a'     # of a cylinder with pressures
-MIRRORED = -1.0, 'of the wrong sign'
 PRESSURES = (1e3, 'kPa'), (1e5, 'bar'), (1e6, 'MPa'), (1e-3, 'mPa')
 EFFORTS = (1e3, 'kN or kN m'), (1e-3, 'mN or mN m')
 LEAST_MOTION = 1e-3     # m/s or rad/s rms, from which velocities are compared
@@ -80,11 +78,12 @@ class Units:
             self._efforts[actuator] = max(self._efforts.get(actuator, 0.0), float(np.percentile(np.abs(finite), 90)))
 
     def add(self, prediction):
-        """Take a `Prediction`: efforts as measured beside those that the model needs."""
+        """Take a `Prediction`: efforts as measured beside those that the model needs, while their actuator moves."""
         rows = prediction.core
-        for name, measured, needed in zip(self._machine.actuators, prediction.effort[rows].T,
-                                          prediction.effort_id[rows].T):
-            known = np.isfinite(measured) & np.isfinite(needed)
+        # the brake of one that stands holds what the others and a payload do, which a model need not know
+        for name, measured, needed, speed in zip(self._machine.actuators, prediction.effort[rows].T,
+                                                 prediction.effort_id[rows].T, np.abs(prediction.v[rows]).T):
+            known = np.isfinite(measured) & np.isfinite(needed) & (speed > CERTAIN_MOTION)
             one, other = measured[known], needed[known]
             sums = self._models.setdefault(name, np.zeros(3))
             sums += one @ one, one @ other, other @ other
@@ -110,10 +109,9 @@ class Units:
             if lower - room <= low and high <= upper + room:
                 continue
             prismatic = self._machine.machine.description.joints[joint].type == 'prismatic'
-            guesses = MIRRORED, *((factor, f'in {unit}') for factor, unit in TIMES['m' if prismatic else 'rad'])
-            guess = next((f': {text}?' for factor, text in guesses
-                          if lower - room <= min(factor * low, factor * high)
-                          and max(factor * low, factor * high) <= upper + room), '')
+            lowest, highest = lower - room, upper + room
+            guess = ': of the wrong sign?' if lowest <= -high and -low <= highest else mistaken_unit(
+                low, high, lowest, highest, 'm' if prismatic else 'rad')
             yield f'{joint}.position', (f'from {low:.4g} to {high:.4g}, where the machine allows {lower:.4g} to '
                                         f'{upper:.4g}{guess}')
 

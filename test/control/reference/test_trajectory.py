@@ -224,6 +224,7 @@ def test_names_are_matched_by_name(crane, reference):
     (('slew', 'lift_cylinder', 'tilt_cylinder'), 'telescope'),
     (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescop'), "did you mean 'telescope'"),
     (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope', 'lift_boom'), '1 more'),
+    (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope', 'lift_cylindr'), "did you mean 'lift_cylinder'"),
 ])
 def test_joints_that_do_not_fit_are_refused_and_the_motion_goes_on(crane, reference, joints, says):
     reference.follow(Waypoints(crane.actuators, [2.0], [crane.initial_position + 0.05]), 0.0)
@@ -234,7 +235,9 @@ def test_joints_that_do_not_fit_are_refused_and_the_motion_goes_on(crane, refere
 
 
 @pytest.mark.parametrize('actuator, change, seconds, says', [
-    (1, 0.32, 9.0, r'lift_cylinder to 0\.5.*outside of \[0, 0\.5\]'),
+    (1, 0.32, 9.0, r'point 0: 0\.5\d* is beyond the limit of lift_cylinder; expected 0 to 0\.5 m$'),
+    (1, 450.0, 5.0, r'point 0: 450\.\d* is beyond the limit of lift_cylinder; expected 0 to 0\.5 m: in mm\?$'),
+    (0, 90.0, 5.0, r'point 0: 90 is beyond the limit of slew; .* rad: in degrees\?$'),
     (1, 0.1, 0.1, r'lift_cylinder at .* per second, limit 0\.3'),
     (0, -0.5, 0.3, r'slew at -.* per second'),
 ])
@@ -244,6 +247,14 @@ def test_a_trajectory_beyond_the_limits_is_refused(crane, reference, actuator, c
     with pytest.raises(TrajectoryError, match=says):
         reference.follow(Waypoints(crane.actuators, [seconds], [target]), 0.0)
     assert at(reference, 5.0)[0] == pytest.approx(crane.initial_position)
+
+
+def test_a_way_between_points_leaves_no_limits(crane, reference):
+    points = np.tile(crane.initial_position, (2, 1))
+    velocities = np.zeros_like(points)
+    points[0, 1], velocities[0, 1] = 0.49, 0.2
+    with pytest.raises(TrajectoryError, match=r'point 1: on the way .* lift_cylinder to 0\.5.*outside of \[0, 0\.5\]'):
+        reference.follow(Waypoints(crane.actuators, [5.0, 10.0], points, velocities), 0.0)
 
 
 # the reference of the demonstration

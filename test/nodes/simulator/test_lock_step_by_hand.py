@@ -50,13 +50,16 @@ def nodes(tmp_path_factory):
     common = '-p', f'robot_description:={CRANE}', '-p', 'rate:=200.0', '-p', 'report_rate:=20.0', '-p', \
         f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}'
     with NodeProcesses(folder) as processes:
-        processes.start('simulator', EXECUTABLES['simulator'], *PLAIN, *common, '-p', 'step_on_command:=true', '-p',
-                        'publish_clock:=true', '-p', 'ttl:=0.1', '-r',
-                        f'{SPACE}/simulator/joint_commands:={SPACE}/controller/joint_commands')
+        def start_simulator():
+            return processes.start(
+                'simulator', EXECUTABLES['simulator'], *PLAIN, *common, '-p', 'step_on_command:=true', '-p',
+                'publish_clock:=true', '-p', 'ttl:=0.1', '-r',
+                f'{SPACE}/simulator/joint_commands:={SPACE}/controller/joint_commands')
+        simulator = start_simulator()
         processes.start('controller', EXECUTABLES['controller'], *PLAIN, *common, '-p', f'safety:={safety}', '-p',
                         'law:=valve_computed_torque', '-p', 'use_sim_time:=true', '-p', 'autostart:=true', '-p',
                         'emergency_stop:=none', '-p', 'overrun_share:=1.0')
-        yield folder
+        yield simulator, start_simulator
         assert processes.ended() == []
 
 
@@ -97,8 +100,9 @@ def test_a_controller_in_lock_step_is_enabled_and_moves_the_machine(psdyn, nodes
 @pytest.mark.long
 def test_what_the_controller_refuses_is_a_sentence_and_exit_code_one(psdyn):
     assert psdyn('enable')[0] == 0
-    code, _, errors = psdyn('move', 'telescope=9')
-    assert code == 1 and 'rejected the trajectory' in errors and 'telescope' in errors
+    code, _, errors = psdyn('move', 'telescope=450')
+    assert code == 1 and 'rejected the trajectory' in errors and '450 is beyond the limit of telescope' in errors
+    assert 'in mm?' in errors and 'what to do: ' in errors
     code, _, errors = psdyn('move', 'telescop=0.3')
     assert code == 2 and "did you mean 'telescope'" in errors
     assert psdyn('stop')[0] == 0
@@ -152,6 +156,21 @@ def test_after_a_stop_only_reset_lets_the_controller_be_enabled(psdyn):
         assert time.monotonic() < deadline
     code, out, errors = psdyn('enable')
     assert (code, errors) == (0, '') and 'enabled' in out, errors
+
+
+def test_after_a_new_start_of_the_simulator_the_advice_leads_back_to_hold(nodes, psdyn):
+    simulator, start_simulator = nodes
+    assert psdyn('enable')[0] == 0 and psdyn('move', 'telescope=0.45', '--seconds', '2')[0] == 0
+    simulator.kill()
+    simulator.wait()
+    start_simulator()
+    deadline = time.monotonic() + 60.0
+    while psdyn('reset')[0] != 0 or 'jumped from' not in (errors := psdyn('enable')[2]):
+        assert time.monotonic() < deadline, errors
+    assert 'psdyn enable --again' in errors.split('what to do: ')[-1]
+    code, out, errors = psdyn('enable', '--again')
+    assert (code, errors) == (0, '') and 'deactivated' in out and 'enabled' in out, (out, errors)
+    assert psdyn('move', 'telescope=0.4', '--seconds', '2')[0] == 0
 
 
 @pytest.mark.long

@@ -290,10 +290,19 @@ def test_efforts_a_unit_off_what_the_model_needs_are_doubted(crane, rng, factor,
     effort = needed + 200.0 * rng.standard_normal(needed.shape)
     effort[:, 0] *= factor
     units = Units(crane, None)
-    units.add(SimpleNamespace(effort=effort, effort_id=needed, core=slice(None)))
+    units.add(SimpleNamespace(effort=effort, effort_id=needed, v=np.ones_like(needed), core=slice(None)))
     found = list(units.findings())
     assert [about for about, _ in found] == [f'{crane.actuators[0]}.effort'] * bool(unit)
     assert unit in ''.join(text for _, text in found)
+
+
+def test_what_a_brake_holds_has_no_sign(crane, rng):
+    """A payload to the side turns round what the brake of the slewing axis holds while others move."""
+    needed = 20.0 * rng.standard_normal((500, len(crane.actuators)))
+    units = Units(crane, None)
+    units.add(SimpleNamespace(effort=-3.66 * needed, effort_id=needed, core=slice(None),
+                              v=np.where(np.arange(len(crane.actuators)) == 0, 0.0, 0.1) * np.ones_like(needed)))
+    assert [about for about, _ in units.findings()] == [f'{name}.effort' for name in crane.actuators[1:]]
 
 
 @pytest.mark.parametrize('joint, factor, unit', [('slew', 180.0 / np.pi, 'degrees'), ('tilt_cylinder', 1e3, 'mm')])
