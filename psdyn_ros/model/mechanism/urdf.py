@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import DuplicateNameError, InertiaError, ModelError, check_name, shorten
+from ..errors import DuplicateNameError, InertiaError, ModelError, XmlError, check_name, shorten
 from ..locate import find_machine
 from ..text_file import read_text
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Mimic, Pose
@@ -39,7 +39,10 @@ def read(path_or_xml, loops_file=None):
     text = path.lstrip('\ufeff \t\r\n')
     file = '' if text.startswith('<') else find_machine(path)
     text = read_text(file) if file else text
-    robot = parse(text)
+    try:
+        robot = parse(text)
+    except XmlError as error:
+        raise XmlError(f"'{file}': {error}" if file else str(error)) from error
     if robot.tag != 'robot':
         raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')
 
@@ -53,7 +56,8 @@ def read(path_or_xml, loops_file=None):
     mimics = _mimics(robot, joints)
     more = _share_limits(joints, mimics)
     description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot, mimics),
-                              (*warnings, *more), text, file, mimics)
+                              (*warnings, *more, *filter(None, (one.unit_doubt for one in joints.values()))), text, file,
+                              mimics)
     _check_names(description)
     return description
 
