@@ -198,7 +198,8 @@ class ClusterBuilder:
         joints = [cluster.entries[name][0] for name in cluster.joints]
         lower, upper = (np.array([getattr(joint, side) for joint in joints]) for side in ('lower', 'upper'))
         low, high = np.where(np.isfinite(lower - upper), (lower, upper), ((-SPREAD,), (SPREAD,)))
-        starts = [begin, nearest[0], 0.5 * (low + high), *np.random.default_rng(0).uniform(low, high, (16, len(joints)))]
+        drawn = np.random.default_rng(0).uniform(low, high, (16, len(joints)))
+        starts = [begin, nearest[0], 0.5 * (low + high), *drawn]
         closed = max(MAX_GAP, 2.0 * nearest[1] if nearest[1] < MAX_GAP_WITH_WARNING else 0.0)
         for held in holds:
             free, found = np.array([name not in held for name in cluster.joints]), []

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from support.one_loop import one_loop
+from support.paths import ROOT
 
 import psdyn_ros
 from psdyn_ros import AssemblyModeError, ModelError, XmlError
@@ -11,6 +12,7 @@ from psdyn_ros.model.troubleshooting import ERRORS
 from psdyn_ros.model.yaml_file import open_declaration, plain_contents
 
 XML = one_loop().xml
+FOUR_BAR = (ROOT / 'urdf' / 'four_bar.urdf').read_text()
 
 
 def test_an_xml_error_names_its_file(tmp_path):
@@ -57,3 +59,19 @@ def test_limits_that_only_degrees_have_are_doubted():
     with pytest.raises(AssemblyModeError, match=doubt):
         psdyn_ros.load(one_loop(initial=(), limits={'boom': (-180, 180)}).xml)
     assert not psdyn_ros.load(one_loop(limits={'boom': (-14, 14)}).xml).machine.warnings
+
+
+def test_an_inertia_in_other_units_is_warned_of_with_both_lengths():
+    gross, count = re.subn('(i[xyz]{2})="([^"]+)"', lambda found: f'{found[1]}="{float(found[2]) * 1e6:.9g}"', FOUR_BAR)
+    assert count
+    told = [warning for warning in psdyn_ros.load(gross).machine.warnings if 'radius of gyration' in warning]
+    assert told and re.fullmatch(r"link '\w+' \(line \d+\): its radius of gyration is [\d.]+ m in a machine of at most "
+                                 r'[\d.]+ m; expected inertias in kg m\^2', told[0])
+
+
+def test_an_interface_that_is_nearly_effort_is_warned_of():
+    typo = FOUR_BAR.replace('command_interface name="effort"/>', 'command_interface name="efort"/>')
+    warning, = psdyn_ros.load(typo).machine.warnings
+    expected = r"""line \d+: <command_interface name="efort"> is not known; did you mean 'effort'\?"""
+    assert re.fullmatch(expected, warning)
+    assert not psdyn_ros.load(FOUR_BAR.replace('"effort"/>', '"pump_pressure"/>')).machine.warnings
