@@ -35,7 +35,7 @@ MAX_GAP = 1e-9                      # residual up to which an overconstrained lo
 MAX_GAP_WITH_WARNING = 1e-4         # the same with a warning: numbers of a URDF are often rounded
 MAX_MOVE = 1e-6                     # of a declared position of an actuator or coordinate, without a warning [m, rad]
 MAX_MOVE_OF_PASSIVE = 0.01          # of another joint, whose positions are often written with few digits [m, rad]
-SPREAD = np.pi                      # starts of joints without limits are spread within +- this [m, rad]
+START_RANGE = np.pi                      # starts of joints without limits lie within +- this [m, rad]
 IDLE_ROW_TOLERANCE = 1e-9           # a row of K below this share of the largest at all poses constrains nothing
 
 
@@ -179,7 +179,7 @@ class ClusterBuilder:
                           for name, (low, high) in zip(cluster.joints, limits)])
         q, gap = self._close_well(n, begin, slice(None))
         if abs(q - begin)[[name in declared for name in cluster.joints]].max(initial=0.0) > MAX_GAP:
-            q, gap = self._hold(n, begin, (q, gap), (declared, set(declared).intersection(wanted)))
+            q, gap = self._close_holding(n, begin, (q, gap), (declared, set(declared).intersection(wanted)))
         if gap > MAX_GAP_WITH_WARNING:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
@@ -188,7 +188,7 @@ class ClusterBuilder:
         self._warn_of_moved(cluster, dict(zip(cluster.joints, q)), declared, wanted)
         return q
 
-    def _hold(self, n, begin, nearest, holds):
+    def _close_holding(self, n, begin, nearest, holds):
         """Return (q, gap) from `begin` with the first of `holds` at which cluster n closes, else `nearest`.
 
         holds: sets of names of joints that keep their positions.  The first position found with all joints within
@@ -197,7 +197,7 @@ class ClusterBuilder:
         cluster = self.machine.clusters[n]
         joints = [cluster.entries[name][0] for name in cluster.joints]
         lower, upper = (np.array([getattr(joint, side) for joint in joints]) for side in ('lower', 'upper'))
-        low, high = np.where(np.isfinite(lower - upper), (lower, upper), ((-SPREAD,), (SPREAD,)))
+        low, high = np.where(np.isfinite(lower - upper), (lower, upper), ((-START_RANGE,), (START_RANGE,)))
         drawn = np.random.default_rng(0).uniform(low, high, (16, len(joints)))
         starts = [begin, nearest[0], 0.5 * (low + high), *drawn]
         closed = max(MAX_GAP, 2.0 * nearest[1] if nearest[1] < MAX_GAP_WITH_WARNING else 0.0)
@@ -218,9 +218,9 @@ class ClusterBuilder:
 
         Beside actuators or coordinates, passive joints of the URDF only choose the mode, as those of a triangle do.
         """
-        told = {*wanted, *self.machine.hints[0]} if set(declared).intersection(wanted) else declared
+        named = {*wanted, *self.machine.hints[0]} if set(declared).intersection(wanted) else declared
         moved = [f'{name} = {taken[name]:.6g}, not {value:.6g}' for name, value in declared.items()
-                 if name in told and abs(taken[name] - value) > (MAX_MOVE if name in wanted else MAX_MOVE_OF_PASSIVE)]
+                 if name in named and abs(taken[name] - value) > (MAX_MOVE if name in wanted else MAX_MOVE_OF_PASSIVE)]
         if moved:
             self.warnings.append(f"loop '{cluster.name}': no closed position was found at the initial positions "
                                  f'declared; it starts at {", ".join(moved)}')
