@@ -35,7 +35,7 @@ MAX_GAP = 1e-9                      # residual up to which an overconstrained lo
 MAX_GAP_WITH_WARNING = 1e-4         # the same with a warning: numbers of a URDF are often rounded
 MAX_MOVE = 1e-6                     # of a declared position of an actuator or coordinate, without a warning [m, rad]
 MAX_MOVE_OF_PASSIVE = 0.01          # of another joint, whose positions are often written with few digits [m, rad]
-START_RANGE = np.pi                      # starts of joints without limits lie within +- this [m, rad]
+START_RANGE = np.pi                 # starts of joints without limits lie within +- this [m, rad]
 IDLE_ROW_TOLERANCE = 1e-9           # a row of K below this share of the largest at all poses constrains nothing
 
 

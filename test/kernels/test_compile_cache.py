@@ -204,7 +204,8 @@ def test_a_process_takes_over_what_another_has_compiled(monkeypatch, tmp_path, c
     asked, flock = threading.Event(), fcntl.flock
 
     def waiting(*given):
-        asked.set()
+        if not given[1] & fcntl.LOCK_NB:        # it has said that it waits
+            asked.set()
         return flock(*given)
 
     def halved(x):
