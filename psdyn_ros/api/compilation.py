@@ -2,12 +2,8 @@
 their first call."""
 from __future__ import annotations
 
-import fcntl
-import gc
 import sys
-import time
-from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +12,7 @@ from ..kernels.hydraulics.records import FLUID, QUANTITIES
 from ..kernels.loops import closure
 from ..kernels.rigid_body import entry, floating_base, measurement, triangle
 from ..kernels.runtime import compiler
+from ..kernels.runtime.turn import Turn
 
 # groups of kernels: compiled without and with clusters
 TREE, LOOPS, HYDRAULIC, HYDRAULIC_LOOPS = 'tree', 'loops', 'hydraulic', 'hydraulic_loops'
@@ -38,35 +35,29 @@ class Compilation:
     """
 
     def __init__(self, group: str) -> None:
-        self._group = group
-        self._lock: TextIO | None = None
+        self._group, self._done = group, False
+        self._turn: Turn | None = None
 
     def __enter__(self) -> Compilation:
         group = self._group
-        if self._is_cold() and compiler.CACHE_FOLDER is not None:
-            self._lock = open(compiler.CACHE_FOLDER / 'compiling.lock', 'w')
-            with suppress(OSError):     # of a file system without locks: both compile
-                _wait_for(self._lock)
-        self._start, self._cold = time.monotonic(), self._is_cold()
+        if self._is_cold():
+            folder = compiler.CACHE_FOLDER
+            self._turn = Turn('the kernels for this machine', folder and folder / 'compiling.lock')
+            self._turn.wait()
+        self._cold = self._is_cold()
         if not compiler.compiled and not _ready:
             print('psdyn_ros: Numba is missing or disabled: plain Python, some hundred times slower '
                   '(pip install numba)', file=sys.stderr)
-        if self._cold:
-            print('psdyn_ros: compiling the kernels for this machine, once ...', file=sys.stderr, flush=True)
-        self._collects = gc.isenabled()
-        if self._cold:
-            # the compiler makes millions of objects that live on, and the collector walks over all of them again
-            gc.disable()
+        if self._cold and self._turn:
+            self._turn.begin()
         if group not in _ready and compiler.compiled:
             for kernel in _ENTRIES[group]:
                 kernel.disable_compile(False)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._collects:
-            gc.enable()
-        if self._lock is not None:
-            self._lock.close()
+        if self._turn:
+            self._turn.end(self._done)
 
     def _is_cold(self) -> bool:
         return compiler.compiled and self._group not in _ready and not compiler.cache_is_warm(self._group)
@@ -86,16 +77,7 @@ class Compilation:
             kernel.disable_compile()
         if self._cold:
             compiler.mark_cache_warm(self._group)
-            print(f'psdyn_ros: compiled in {time.monotonic() - self._start:.0f} s', file=sys.stderr, flush=True)
-
-
-def _wait_for(lock: TextIO) -> None:
-    """Take a lock; say so where another process has it."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print('psdyn_ros: another process compiles the kernels; waiting for it ...', file=sys.stderr, flush=True)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+            self._done = True
 
 
 def compiled_for(kernel: Any, *arguments: Any) -> Any:

@@ -33,6 +33,9 @@ RANK_TOLERANCE = 1e-7               # of a singular value of K against the large
 ROUGH_RANK_TOLERANCE = 1e-3         # the same where rounded numbers make dependent rows of K differ
 MAX_GAP = 1e-9                      # residual up to which an overconstrained loop counts as closed [m, 1]
 MAX_GAP_WITH_WARNING = 1e-4         # the same with a warning: numbers of a URDF are often rounded
+MAX_MOVE = 1e-6                     # of a declared position of an actuator or coordinate, without a warning [m, rad]
+MAX_MOVE_OF_PASSIVE = 0.01          # of another joint, whose positions are often written with few digits [m, rad]
+START_RANGE = np.pi                 # starts of joints without limits lie within +- this [m, rad]
 IDLE_ROW_TOLERANCE = 1e-9           # a row of K below this share of the largest at all poses constrains nothing
 
 
@@ -97,7 +100,7 @@ class ClusterBuilder:
         self._add_parallel_sides(starts)
         for n, q in enumerate(starts):
             if self.parallelograms[n] and abs(self.jacobian(n, q)[0]).max() > MAX_GAP:
-                starts[n], gap = self._close_nearby(n, q, ROUGH_RANK_TOLERANCE)
+                starts[n], gap = self._close_nearby(n, q, ROUGH_RANK_TOLERANCE, slice(None))
                 self._count_gap(n, gap)
 
     def _add_parallel_sides(self, starts):
@@ -161,24 +164,66 @@ class ClusterBuilder:
         """Return K of the dependent joints of a cluster at q."""
         return self.jacobian(n, q)[1][:, self.cluster_joints['independent'][self.slice(n)] < 0]
 
-    def start(self, n):
-        """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
+    def start(self, n, wanted):
+        """Return a closed position of cluster n that holds declared positions as far as they close.
+
+        wanted: actuators and coordinates, which hold their positions where passive joints declare others.
+        """
         cluster, given = self.machine.clusters[n], {}
         for source in reversed(self.machine.hints):
             given |= {name: source[name] for name in cluster.joints if name in source}
+        declared = dict(given)
         follow(cluster, given)
-        q = [given.get(name, min(max(0.0, joint.lower), joint.upper)) for name, joint in (
-            (name, cluster.entries[name][0]) for name in cluster.joints)]
-        q, gap = self._close_nearby(n, np.array(q, dtype=float), ROUGH_RANK_TOLERANCE)
-        refined, rest = self._close_nearby(n, q, RANK_TOLERANCE)
-        if rest < MAX_GAP or gap > MAX_GAP_WITH_WARNING:
-            q, gap = refined, rest
+        limits = [(joint.lower, joint.upper) for joint, *_ in map(cluster.entries.get, cluster.joints)]
+        begin = np.array([given.get(name, min(max(0.0, low), high))
+                          for name, (low, high) in zip(cluster.joints, limits)])
+        q, gap = self._close_well(n, begin, slice(None))
+        if abs(q - begin)[[name in declared for name in cluster.joints]].max(initial=0.0) > MAX_GAP:
+            q, gap = self._close_holding(n, begin, (q, gap), (declared, set(declared).intersection(wanted)))
         if gap > MAX_GAP_WITH_WARNING:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
-        self._orient_checks(n)
+        self._orient_checks(n, q)
         self._count_gap(n, gap)
+        self._warn_of_moved(cluster, dict(zip(cluster.joints, q)), declared, wanted)
         return q
+
+    def _close_holding(self, n, begin, nearest, holds):
+        """Return (q, gap) from `begin` with the first of `holds` at which cluster n closes, else `nearest`.
+
+        holds: sets of names of joints that keep their positions.  The first position found with all joints within
+        their limits is taken, else the first found.
+        """
+        cluster = self.machine.clusters[n]
+        joints = [cluster.entries[name][0] for name in cluster.joints]
+        lower, upper = (np.array([getattr(joint, side) for joint in joints]) for side in ('lower', 'upper'))
+        low, high = np.where(np.isfinite(lower - upper), (lower, upper), ((-START_RANGE,), (START_RANGE,)))
+        drawn = np.random.default_rng(0).uniform(low, high, (16, len(joints)))
+        starts = [begin, nearest[0], 0.5 * (low + high), *drawn]
+        closed = max(MAX_GAP, 2.0 * nearest[1] if nearest[1] < MAX_GAP_WITH_WARNING else 0.0)
+        for held in holds:
+            free, found = np.array([name not in held for name in cluster.joints]), []
+            for start in starts if held and free.any() else ():
+                q, gap = self._close_well(n, np.where(free, start, begin), free)
+                if gap <= closed:
+                    found.append((q, gap))
+                    if ((q > lower - MAX_GAP) & (q < upper + MAX_GAP))[free].all():
+                        return q, gap
+            if found:
+                return found[0]
+        return nearest
+
+    def _warn_of_moved(self, cluster, taken, declared, wanted):
+        """Warn of declared positions that do not close.
+
+        Beside actuators or coordinates, passive joints of the URDF only choose the mode, as those of a triangle do.
+        """
+        named = {*wanted, *self.machine.hints[0]} if set(declared).intersection(wanted) else declared
+        moved = [f'{name} = {taken[name]:.6g}, not {value:.6g}' for name, value in declared.items()
+                 if name in named and abs(taken[name] - value) > (MAX_MOVE if name in wanted else MAX_MOVE_OF_PASSIVE)]
+        if moved:
+            self.warnings.append(f"loop '{cluster.name}': no closed position was found at the initial positions "
+                                 f'declared; it starts at {", ".join(moved)}')
 
     def _count_gap(self, n, gap):
         """Accept the residual of rounded numbers as closed, with a warning."""
@@ -188,14 +233,20 @@ class ClusterBuilder:
         self.warnings.append(f"loop '{self.machine.clusters[n].name}': closes only to {gap:.2g} (m or 1), as rounded "
                              'numbers do; it is closed by least squares')
 
-    def _close_nearby(self, n, q, rank):
-        """Return (q, largest residual) of Newton's method on all joints; singular values below `rank` stay out."""
+    def _close_well(self, n, q, free):
+        """Return (q, largest residual) of Newton's method; rows that rounded numbers make differ count once."""
+        q, gap = self._close_nearby(n, q, ROUGH_RANK_TOLERANCE, free)
+        refined, rest = self._close_nearby(n, q, RANK_TOLERANCE, free)
+        return (refined, rest) if rest < MAX_GAP or gap > MAX_GAP_WITH_WARNING else (q, gap)
+
+    def _close_nearby(self, n, q, rank, free):
+        """Return (q, largest residual) of Newton's method on `free` joints; singular values below `rank` stay out."""
         q = q.copy()
         for _ in range(60):
             phi, K = self.jacobian(n, q)
-            step = np.linalg.lstsq(K, -phi, rcond=rank)[0]
+            step = np.linalg.lstsq(K[:, free], -phi, rcond=rank)[0]
             step *= min(1.0, 0.3 / max(abs(step).max(), 1e-300))
-            q += step
+            q[free] += step
             if abs(step).max() < 1e-13:
                 break
         return q, float(abs(self.jacobian(n, q)[0]).max())
@@ -204,8 +255,9 @@ class ClusterBuilder:
         """Return the rank of a K of cluster n from its singular values; those within rounding do not count."""
         return int((values > max(RANK_TOLERANCE * values[0], self.clusters[n]['gap'])).sum())
 
-    def _orient_checks(self, n):
-        """Set the signs of the orientation checks of cluster n at its start; refuse frames not aligned there."""
+    def _orient_checks(self, n, q):
+        """Set the signs of the orientation checks of cluster n at its start q; refuse frames not aligned there."""
+        self.jacobian(n, q)             # puts the joints there
         record, work = self.clusters[n], self.loops.work
         for i in range(record['orientation_check'], record['orientation_check'] + record['orientation_checks']):
             check, closure = self.loops.orientation_checks[i], self._closures[i]

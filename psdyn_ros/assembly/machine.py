@@ -54,9 +54,9 @@ def assemble(draft, gravity, coordinates=None):
     """
     _check_names(draft, coordinates)
     builder = ClusterBuilder(draft)
-    starts = [builder.start(n) for n in range(len(draft.clusters))]
-    builder.add_parallelograms(starts)
     wanted = [*(coordinates or ()), *(name for name in draft.actuators if name not in (coordinates or ()))]
+    starts = [builder.start(n, wanted) for n in range(len(draft.clusters))]
+    builder.add_parallelograms(starts)
     names = builder.choose(starts, wanted)
     if coordinates is not None and list(coordinates) != names:
         raise ActuationError(f'coordinates={list(coordinates)}: expected {len(names)} independent joints; '

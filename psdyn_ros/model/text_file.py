@@ -1,13 +1,19 @@
 """Reads text files of bounded size; .xacro is expanded where xacro is installed."""
 import os
+import re
 
 from .errors import ModelError, XmlError, shorten
 
 MAX_BYTES = 8 * 1024 * 1024
+# encodings of one byte a character that XML may declare, of files that are not UTF-8
+DECLARED = re.compile(rb'<\?xml[^>]{1,80}encoding=["\'](ISO-8859-1|ISO-8859-15|windows-1252)["\']', re.IGNORECASE)
 
 
 def read_text(path, max_bytes=MAX_BYTES):
-    """Return the text of a UTF-8 file of at most `max_bytes` bytes; .xacro is expanded where xacro is installed."""
+    """Return the text of a file of at most `max_bytes` bytes; .xacro is expanded where xacro is installed.
+
+    It is UTF-8, or XML that declares an encoding of Western Europe.
+    """
     try:
         path = os.fspath(path)
         size = os.path.getsize(path)
@@ -26,10 +32,15 @@ def read_text(path, max_bytes=MAX_BYTES):
         raise ModelError(f"cannot read '{shorten(str(path))}': {error}") from error
     if len(content) > max_bytes:
         raise ModelError(f"'{path}' does not end; at most {max_bytes} bytes are read")
+    declared = DECLARED.match(content)
     try:
         return content.decode('utf-8-sig')      # without the mark that spreadsheets put before it
     except UnicodeDecodeError as error:
-        raise ModelError(f"'{path}' is not UTF-8 text: {error}") from error
+        if declared:
+            return content.decode(declared[1].decode(), 'replace')
+        line = content.count(b'\n', 0, error.start) + 1
+        raise ModelError(f"'{path}' is not UTF-8 text: line {line} has the byte 0x{content[error.start]:02x}; save it "
+                         'as UTF-8') from error
 
 
 def _expand(path):

@@ -117,15 +117,15 @@ ERRORS = {
     'ModelError': 'Correct what the message names: a file and its line, a name, or an option.',
     'XmlError': 'Open the file in an XML editor; expand xacro first.',
     'UnknownNameError': 'Compare the name with those in the message.',
-    'DuplicateNameError': 'Give each link and each joint its own name.',
+    'DuplicateNameError': 'Give each thing of that kind a name of its own, and write each key of a file once.',
     'TreeError': 'Each link but one must be the child of one joint. Cut loops, and close them with `<constraint>`.',
     'InertiaError': 'Take mass and inertia from the CAD file again; check units and the frame.',
     'LoopError': 'Check the pins of this loop: `<constraint>`, both origins, both axes.',
     'NoTriangleError': 'Check barrel, rod and boom of this loop: one prismatic and three parallel pins.',
     'LoopClosureError': 'Correct the pins or the initial positions until both sides meet.',
     'AssemblyModeError': 'Set `initial_value` in `<ros2_control>`, or `--initial JOINT=POSITION`.',
-    'ActuationError': 'Where joints are free, give each a command interface in `<ros2_control>`, or pass its name as '
-                      'actuated.',
+    'ActuationError': 'Where a file lacks an actuator, add it there. Where joints are free, give each a command '
+                      'interface in `<ros2_control>`, or pass its name as actuated.',
     'StateError': 'Give another state; the message names the joint.',
     'ShapeError': 'Give arrays of the shape in the message.',
     'NonFiniteError': 'Look for NaN in the input.',

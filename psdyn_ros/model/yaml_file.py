@@ -1,5 +1,6 @@
 """YAML files whose errors name the line: nodes whose values stay texts; no tag makes anything."""
 import os
+import re
 
 import yaml
 
@@ -47,7 +48,7 @@ class YamlFile:
         try:
             self.root = yaml.compose(text, Loader=yaml.SafeLoader)
         except (yaml.YAMLError, RecursionError) as error:
-            raise ModelError(f"{kind} '{path}' is not YAML: {error}") from error
+            raise ModelError(f"{kind} '{path}' is not YAML: {_without_stream(error)}") from error
 
     def __str__(self):
         return f"{self.kind} '{self.path}'"
@@ -153,7 +154,12 @@ def plain_contents(where, text, *, aliases=False):
         finally:
             loader.dispose()
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ModelError(f'{where} is not YAML: {error}') from error
+        raise ModelError(f'{where} is not YAML: {_without_stream(error)}') from error
+
+
+def _without_stream(error):
+    """Return the text of an error without the name that the parser gives a text; the message names the file."""
+    return re.sub(' in "<(unicode|byte) string>",', ' in', str(error))
 
 
 def _check_events(text, aliases):

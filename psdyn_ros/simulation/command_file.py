@@ -52,7 +52,7 @@ def read_commands(path, actuators, *, all_or_none=False, openings=()):
     openings     names of actuators whose commands are openings of valves, -1 to 1
     """
     text = read_text(path, MAX_BYTES)
-    entries = _from_yaml(path, text) if Path(path).suffix in ('.yaml', '.yml') else _from_csv(path, text)
+    entries = _from_yaml(path, text) if Path(path).suffix in ('.yaml', '.yml') else _from_csv(path, text, actuators)
     times, rows = [], []
     row = np.full(len(actuators), np.nan)
     for where, entry in entries:
@@ -85,7 +85,7 @@ def read_commands(path, actuators, *, all_or_none=False, openings=()):
     return CommandTable(times, rows)
 
 
-def _from_csv(path, text):
+def _from_csv(path, text, actuators):
     rows = csv.reader(io.StringIO(text), skipinitialspace=True)
     header = next(([name.strip() for name in cells] for cells in rows if not _skipped(cells)), [])
     if header and TIME not in header:
@@ -94,6 +94,10 @@ def _from_csv(path, text):
                          f'{",".join(header):.200}{hint}')
     if len(set(header)) < len(header):
         raise ModelError(f"command file '{path}': a column stands twice in its header {','.join(header):.200}")
+    for name in header:
+        if name not in ('', TIME, *actuators):
+            raise ModelError(f"command file '{path}', line {rows.line_num}: '{name}': no such actuator"
+                             f'{did_you_mean(name, actuators)}')
     for cells in rows:
         if _skipped(cells):
             continue

@@ -12,10 +12,10 @@ from conftest import thorough
 from support.paths import ROOT
 
 import psdyn_ros
-from psdyn_ros.api import compilation
 from psdyn_ros.cli import commands
 from psdyn_ros.cli._options import UNPHYSICAL
 from psdyn_ros.control.offline.time_optimal import check_plannable
+from psdyn_ros.kernels.runtime import turn
 from psdyn_ros.model.errors import ActuationError
 from psdyn_ros.model.locate import machine_names
 
@@ -90,7 +90,7 @@ def test_version_is_that_of_the_package(psdyn):
 def test_who_waits_for_another_compilation_says_so(tmp_path, capsys):
     with open(tmp_path / 'lock', 'w') as held, open(tmp_path / 'lock', 'w') as wanted:
         fcntl.flock(held, fcntl.LOCK_EX)
-        waiting = threading.Thread(target=compilation._wait_for, args=(wanted,))
+        waiting = threading.Thread(target=turn._wait_for, args=(wanted, 'the kernels'))
         waiting.start()
         text = ''
         for _ in range(500):
@@ -103,7 +103,7 @@ def test_who_waits_for_another_compilation_says_so(tmp_path, capsys):
         waiting.join(10.0)
         assert not waiting.is_alive()
     with open(tmp_path / 'lock', 'w') as free:
-        compilation._wait_for(free)
+        turn._wait_for(free, 'the kernels')
     assert capsys.readouterr().err == ''
 
 

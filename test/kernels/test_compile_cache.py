@@ -20,7 +20,7 @@ from psdyn_ros.api import compilation
 from psdyn_ros.api.compilation import TREE
 from psdyn_ros.kernels.hydraulics.rosenbrock import copy_inertia, rates
 from psdyn_ros.kernels.rigid_body.entry import finite
-from psdyn_ros.kernels.runtime import compiler
+from psdyn_ros.kernels.runtime import compiler, turn
 
 pytestmark = [pytest.mark.jit, pytest.mark.skipif(not psdyn_ros.compiled, reason='needs compiled kernels')]
 
@@ -106,11 +106,12 @@ def test_cold_and_warm_start(copy, tmp_path):
     sources = files_in(folder)
     with ThreadPoolExecutor() as pool:
         (out, errors), (other, waited) = pool.map(lambda _: run(WHOLE, folder, urdf, PSDYN_CACHE_DIR=cache), range(2))
-    assert min(errors, waited) in ('', 'psdyn_ros: another process compiles the kernels; waiting for it ...\n')
+    assert min(errors, waited) in ('', 'psdyn_ros: another process compiles the kernels for this machine; '
+                                    'waiting for it ...\n')
     assert other.splitlines()[0] == out.splitlines()[0]
     compiled = max(errors, waited)
     assert re.match('psdyn_ros: compiling the kernels for this machine, once ...\n'
-                    r'psdyn_ros: compiled in \d+ s$', compiled)
+                    r'psdyn_ros: compiled the kernels for this machine in \d+ s$', compiled)
     assert files_in(folder) == sources
     kept = files_in(cache)
     assert any(path.suffix == '.nbi' for path in kept)
@@ -159,7 +160,8 @@ def test_only_one_process_saves_at_a_time(monkeypatch, tmp_path):
     flock = fcntl.flock
 
     def waiting(*given):
-        asked.set()
+        if 'saving' in given[0].name:
+            asked.set()
         return flock(*given)
     monkeypatch.setattr(fcntl, 'flock', waiting)
     with open(tmp_path / 'saving.lock', 'w') as other:
@@ -170,6 +172,59 @@ def test_only_one_process_saves_at_a_time(monkeypatch, tmp_path):
         assert not list(tmp_path.rglob('*.nb[ic]'))
     thread.join(60.0)
     assert not thread.is_alive() and {path.suffix for path in tmp_path.rglob('*.nb[ic]')} == {'.nbi', '.nbc'}
+
+
+def test_a_compilation_that_takes_long_is_told_at_its_beginning_and_its_end(monkeypatch, tmp_path, capsys):
+    """Of each part, whoever calls it first; a short one, and one from the cache, without a word."""
+    monkeypatch.setattr(compiler, 'CACHE_FOLDER', tmp_path)
+    monkeypatch.setattr(turn, 'SILENT', 0.0)
+
+    def tripled(x):
+        return 3 * x
+    assert compiler.python_kernel(tripled)(2.0) == 6.0
+    told = capsys.readouterr().err
+    assert re.fullmatch(r'psdyn_ros: compiling the kernel test_compile_cache\.tripled, once \.\.\.\n'
+                        r'psdyn_ros: compiled the kernel test_compile_cache\.tripled in \d+ s\n', told)
+    assert compiler.python_kernel(tripled)(2.0) == 6.0 and capsys.readouterr().err == ''
+    monkeypatch.setattr(turn, 'SILENT', 60.0)
+    assert compiler.python_kernel(tripled)(2) == 6 and capsys.readouterr().err == ''
+
+
+def test_what_cannot_be_compiled_leaves_its_turn(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler, 'CACHE_FOLDER', tmp_path)
+    double = compiler.python_kernel(lambda x: 2 * x)
+    with pytest.raises(Exception, match='Failed in nopython'):
+        double(open)
+    assert double(1.0) == 2.0 and not turn._taken
+
+
+def test_a_process_takes_over_what_another_has_compiled(monkeypatch, tmp_path, capsys):
+    """It waits for the lock of the kernel, and then reads the cache."""
+    monkeypatch.setattr(compiler, 'CACHE_FOLDER', tmp_path)
+    asked, flock = threading.Event(), fcntl.flock
+
+    def waiting(*given):
+        if not given[1] & fcntl.LOCK_NB:        # it has said that it waits
+            asked.set()
+        return flock(*given)
+
+    def halved(x):
+        return x / 2
+    compiler.python_kernel(halved)(1.0)
+    here, saved = compiler.python_kernel(halved), [*tmp_path.rglob('*.nb[ic]')]
+    for path in saved:
+        path.rename(f'{path}.later')
+    with open(tmp_path / 'compiling_test_compile_cache.halved.lock', 'w') as other:
+        flock(other, fcntl.LOCK_EX)
+        monkeypatch.setattr(fcntl, 'flock', waiting)
+        thread = threading.Thread(target=here, args=(1.0,))
+        thread.start()
+        assert asked.wait(60.0)
+        for path in saved:
+            Path(f'{path}.later').rename(path)
+    thread.join(60.0)
+    assert not thread.is_alive() and sum(here.stats.cache_hits.values()) == 1 and not here.stats.cache_misses
+    assert 'another process compiles the kernel test_compile_cache.halved; waiting' in capsys.readouterr().err
 
 
 def test_this_process_keeps_its_cache_out_of_the_package():
@@ -188,7 +243,7 @@ def test_the_key_depends_on_every_kernel_file(copy):
     folder, cache = copy
     script = '''
 from pathlib import Path
-from psdyn_ros.kernels.runtime import compiler
+from psdyn_ros.kernels.runtime import compiler, turn
 print(compiler.sources_key())
 for source in sorted(Path("psdyn_ros/kernels").rglob("*.py")):
     with open(source, "a") as file:

@@ -46,7 +46,7 @@ def test_nothing_is_commanded_before_the_first_time(tmp_path):
 @pytest.mark.parametrize('text, name, message', [
     ('', 'c.csv', 'no commands'),
     ('time,slew\n', 'c.csv', 'no commands'),
-    ('time,lift_cylindr\n0,1\n', 'c.csv', "line 2: 'lift_cylindr': no such actuator; did you mean 'lift_cylinder'?"),
+    ('time,lift_cylindr\n0,1\n', 'c.csv', "line 1: 'lift_cylindr': no such actuator; did you mean 'lift_cylinder'?"),
     ('slew\n1\n', 'c.csv', "line 1: no 'time' in the header slew"),
     ('time;slew\n0;1\n', 'c.csv', "line 1: no 'time' in the header time;slew; columns are separated by ','"),
     ('time,slew,telescope\n0,9,0.5\n1,9,30\n', 'c.csv', "line 3: 'telescope' is 30; expected an opening of its valve"),

@@ -1,4 +1,4 @@
-"""The one place that knows Numba: its flags, its cache, and what happens without it.
+"""The one place that knows Numba (but for its lock, in `turn`): its flags, its cache, and what happens without it.
 
 Numba's disk cache looks at the file of the cached function only, so an edited callee in another file would
 be answered with stale machine code.  The cache folder is therefore keyed by a hash of *all* kernel sources
@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+
+from .turn import compile_in_turn
 
 try:
     import numba
@@ -91,20 +93,26 @@ def _compile(function, flags):
     borrowed = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(CACHE_FOLDER or '')
     try:
-        return _saved_alone(numba.njit(**flags)(function))
+        return _in_turn(numba.njit(**flags)(function))
     finally:
         numba.config.CACHE_DIR = borrowed
 
 
-def _saved_alone(dispatcher):
-    """Let one process at a time save what it compiled.
+def _in_turn(dispatcher):
+    """Let one process at a time compile a function, with a word about it, and save what it compiled.
 
     Two that compile a function for different types at the same moment would take the same name for both files, and the
     index may then give the code of one for the types of the other.
     """
-    save = getattr(getattr(dispatcher, '_cache', None), 'save_overload', None)
-    if save is None or CACHE_FOLDER is None:
+    if not hasattr(dispatcher, '_cache'):
         return dispatcher
+    room = dispatcher.py_func.__module__.rpartition('.kernels.')[2]
+    part = f'{room}.{dispatcher.py_func.__name__}'
+    compile_in_turn(dispatcher, f'the kernel {part}',
+                    lambda: None if CACHE_FOLDER is None else CACHE_FOLDER / f'compiling_{part}.lock')
+    if CACHE_FOLDER is None:
+        return dispatcher
+    save = dispatcher._cache.save_overload
 
     def save_alone(*given):
         with open(CACHE_FOLDER / 'saving.lock', 'w') as lock:

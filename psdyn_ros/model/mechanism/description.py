@@ -1,4 +1,5 @@
 """The contents of a URDF as frozen records: links, joints, loop closures, interfaces.  Names are not checked yet."""
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,6 +75,15 @@ class Joint:
     line: int
 
     __repr__ = short_repr
+
+    @property
+    def unit_doubt(self):
+        """Return a sentence on limits that only degrees have, or an empty one; cranes slew beyond one turn."""
+        ends = [end for end in (self.lower, self.upper) if math.isfinite(end)]
+        if self.type != 'revolute' or max(map(abs, ends), default=0.0) <= 6 * math.pi:
+            return ''
+        return (f"joint '{self.name}' (line {self.line}): limits {self.lower:g} to {self.upper:g} rad are beyond "
+                'three turns; are they in degrees?')
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from ..short_repr import short_repr
 from .cluster import sort_loops
 from .description import IDENTITY, SLIP_VELOCITY, Description, Pose
 from .frames import about_x, about_z, azimuth
-from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder
+from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder, machine_size
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, strokes_within, wrap
 
 LIMIT_TOLERANCE = 1e-6      # of an initial position at a limit, as both are written with few digits [m, rad]
@@ -416,10 +416,16 @@ class _Builder:
             self.clusters, (self.given, self.declared), self.base.joints[0][1] if self.floating else None)
 
     def _warn_of_inertias(self):
+        size = machine_size(self.description)
         for link in self.description.links.values():
             if link.inertial is None:
                 continue
             problem = inertia_problem(link.inertial)
+            mass = link.inertial.mass
+            radius = math.sqrt(np.linalg.eigvalsh(link.inertial.inertia)[-1].clip(0.0) / mass) if mass > 0 else 0.0
+            if radius > 2.0 * size > 0.0:
+                self.warnings.append(f"link '{link.name}' (line {link.line}): its radius of gyration is {radius:.3g} m "
+                                     f'in a machine of at most {size:.3g} m; expected inertias in kg m^2')
             if problem:
                 self.warnings.append(f"link '{link.name}' (line {link.line}): {problem}")
             elif link.inertial.mass > 0 and looks_like_placeholder(link.inertial):

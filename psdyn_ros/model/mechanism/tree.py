@@ -112,6 +112,14 @@ def inertia_problem(inertial):
     return ''
 
 
+def machine_size(description):
+    """Return a length that no two frames or centres of mass are apart: all joints stretched out in a line."""
+    size = sum(np.linalg.norm(joint.origin.position) + (joint.upper - joint.lower if joint.type == 'prismatic' else 0.0)
+               for joint in description.joints.values())
+    return size + 2.0 * max((np.linalg.norm(link.inertial.com) for link in description.links.values()
+                             if link.inertial), default=0.0)
+
+
 def looks_like_placeholder(inertial):
     """Return True for inertias that are rarely measured: unit or equal round moments about all axes."""
     xx, yy, zz = np.diag(inertial.inertia)

@@ -205,7 +205,8 @@ def choose_assembly(triangle, zeros, hints):
     if known[other] - known[best] < 1e-9:
         raise AssemblyModeError(
             f'{where}: two assembly modes, {lines[0]} or {lines[1]}; choose by load(initial={{joint: position}}), an '
-            'initial_value in <ros2_control>, or joint limits that admit one')
+            'initial_value in <ros2_control>, or joint limits that admit one'
+            + ''.join(f'; {joint.unit_doubt}' for joint in (triangle.boom, triangle.barrel) if joint.unit_doubt))
     return Assembly(best, side, reach)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..errors import DuplicateNameError, InertiaError, ModelError, check_name, shorten
+from ..errors import DuplicateNameError, InertiaError, ModelError, XmlError, check_name, shorten
 from ..locate import find_machine
 from ..text_file import read_text
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Mimic, Pose
@@ -20,6 +20,7 @@ JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'floating')
 CLOSURE_TYPES = ('revolute', 'fixed', 'spherical', 'universal', 'prismatic')
 MAX_MASS = 1e9              # [kg]
 MAX_LENGTH = 1e6            # [m]
+INTERFACES = ('position', 'velocity', 'effort')
 MIMIC = ('joint', 'multiplier', 'offset')       # attributes of a <mimic>
 MAX_RATIO = 1e6             # of a <mimic>, and its inverse
 LIMIT_MARGIN = 1e-6         # share of a range by which limits may differ for the digits that they are written with
@@ -39,7 +40,10 @@ def read(path_or_xml, loops_file=None):
     text = path.lstrip('\ufeff \t\r\n')
     file = '' if text.startswith('<') else find_machine(path)
     text = read_text(file) if file else text
-    robot = parse(text)
+    try:
+        robot = parse(text)
+    except XmlError as error:
+        raise XmlError(f"'{file}': {error}" if file else str(error)) from error
     if robot.tag != 'robot':
         raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')
 
@@ -51,7 +55,8 @@ def read(path_or_xml, loops_file=None):
     further = read_loops(loops_file) if loops_file is not None else []
     closures = _named([*robot, *further], ('constraint', 'loop_joint'), _closure)
     mimics = _mimics(robot, joints)
-    more = _share_limits(joints, mimics)
+    more = [*_share_limits(joints, mimics), *filter(None, (one.unit_doubt for one in joints.values())),
+            *_misspelt_interfaces(robot)]
     description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot, mimics),
                               (*warnings, *more), text, file, mimics)
     _check_names(description)
@@ -324,6 +329,15 @@ def _interfaces(robot, mimics):
                     initial = _initial_value(state, where)
             found[name] = Interface(name, element.find('command_interface') is not None, initial, element.line)
     return found
+
+
+def _misspelt_interfaces(robot):
+    """Return a warning for each interface whose name is nearly that of one that is read; drivers may have others."""
+    for element in robot.iterfind('ros2_control/joint/*'):
+        name = element.get('name', '')
+        near = None if name in INTERFACES else nearest(name, INTERFACES, ())
+        if near and element.tag in ('command_interface', 'state_interface'):
+            yield f"line {element.line}: <{element.tag} name=\"{name}\"> is not known; did you mean '{near}'?"
 
 
 def _initial_value(state, where):
