@@ -13,11 +13,10 @@ from ...api.environment import base_rows
 from ...api.errors_from_status import check
 from ...api.hydraulics.statics import frictionless
 from ...api.inputs import states
-from ...api.motion.links import link_pose
 from ...api.payload import checked_payload
 from ...kernels.rigid_body.entry import inverse_checked
 from ...model.errors import ModelError, StateError
-from ...model.mechanism.tree import rigid_parameters
+from ...model.mechanism.tree import machine_size, rigid_parameters
 from ...model.troubleshooting import TOO_HEAVY
 from .passive_states import ESTIMATED, PassiveStates
 
@@ -27,7 +26,6 @@ SETTLED = 0.1           # of it, that is nothing any more
 BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base changes in the model
 BASE_STILL = 0.005      # rad/s that noise of what measures the base may amount to
 BODIES = ('link', 'barrel', 'rod')      # of a module, as places count them
-LARGEST = 2.0       # spans of a machine, as it is loaded, that a payload may reach or have as its radius of gyration
 # m/s^2, rad/s and rad/s^2 of bases that are believed in
 FASTEST_BASE = np.array([20.0, 3.0, 20.0])
 
@@ -66,8 +64,7 @@ class LoadModel:
         self._base = base_rows(self.mechanism.gravity, None)        # rows in use
         self._base_target = self._base      # rows that were set
         self.changing = self.settling = False
-        origins = [link_pose(whole, whole.initial_position, link)[:3, 3] for link in whole.links]
-        self._span = max(float(np.linalg.norm(one - other)) for one in origins for other in origins)
+        self._size = machine_size(whole.machine.description)
 
     def inverse_dynamics(self, x, xd, xdd):
         """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""
@@ -126,12 +123,11 @@ class LoadModel:
         """Raise ModelError where a payload cannot be one of this machine, as in other units."""
         if payload.mass == 0.0:
             return
-        largest = LARGEST * self._span
         away, radius = np.linalg.norm(payload.com), math.sqrt(np.linalg.norm(payload.inertia, 2) / payload.mass)
-        if not max(away, radius) <= largest:
+        if not max(away, radius) <= self._size:
             raise ModelError(f"payload on '{link}': its centre of mass is {away:.3g} m from the link, its radius of "
-                             f'gyration {radius:.3g} m; expected at most {largest:.3g} m, {LARGEST:g} times the span '
-                             f"of '{self.mechanism.name}', in m and kg m^2")
+                             f'gyration {radius:.3g} m; expected at most {self._size:.3g} m, the size of '
+                             f"'{self.mechanism.name}', in m and kg m^2")
 
     def _accelerations_of_the_way(self, link, carried, target, x, most):
         """(dof,) sizes, at rest at x; zero where passive joints swing, whose allowance is larger."""
