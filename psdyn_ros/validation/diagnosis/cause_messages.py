@@ -220,9 +220,10 @@ def _effort(kind, actuator, value, error, unit):
 
 def _area(actuator, value, error, port):
     # where the area of the model is too large, the effort that is computed with it is too large
-    side = 'smaller' if value > 0.0 else 'larger'
+    side, left = 'smaller' if value > 0.0 else 'larger', 1.0 - value
     text = (f"an area of port {port.upper()} of '{actuator}' that is {_percent(value, error)} {side} than the model "
-            f'says, or a gain of its pressure sensor that is too {_size(value)} by that,')
+            f'says, or a gain of its pressure sensor that is {_percent(value / left, error / left ** 2)} too '
+            f'{_size(value)},')
     return Wording(-value, error, '1', text, abs(value) < MAX_GAIN)
 
 

@@ -19,6 +19,7 @@ from support.bags.diagnosis_cases import (
     believed,
     diagnosed,
     frozen_rows,
+    port_areas,
     recorded,
 )
 from support.bags.identification_cases import sines
@@ -87,6 +88,18 @@ def test_the_place_of_a_payload_and_the_way_a_base_is_tilted_are_said():
     assert found == pytest.approx(place, abs=0.1)
     assert re.search(r'tilted by (2\.9|3\.0)\d* \+- .* degrees \(.*about x, (2\.9|3\.0)\d* \+- .* about y\)',
                      diagnosed(recorded('base_tilt'))[0][0].text)
+
+
+def test_a_gain_of_one_port_is_said_as_a_gain_and_as_an_area():
+    block = recorded(plain=False)
+    pressures = block.pressures.copy()
+    pressures[:, 1, 1] *= 1.1
+    effort = np.column_stack((block.effort[:, 0], (pressures * port_areas(oil())).sum(axis=2)))
+    (first, *_), _ = diagnosed(replace(block, effort=effort, pressures=pressures))
+    assert (first.kind, first.about) == ('area', 'tilt_cylinder')
+    assert first.estimate == pytest.approx(-0.1 / 1.1, rel=1e-3)
+    assert re.search(r'port B .* 9\.091\S* .*% smaller .* sensor that is 10\.00\S* .*% too large',
+                     first.text), first.text
 
 
 def test_moved_centre_of_mass_is_found_with_the_inertia_that_goes_with_it():
