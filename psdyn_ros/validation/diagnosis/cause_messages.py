@@ -105,9 +105,7 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
     if kind == 'area':
         return _area(about, value, error, port)
     if kind == 'bore':
-        side = 'smaller' if value > 0.0 else 'larger'
-        return Wording(-value, error, '1', f"areas of both ports of '{about}' that are {_percent(value, error)} {side} "
-                       'than the model says', abs(value) < MAX_GAIN)
+        return _bore(about, value, error, hydraulics.cylinders[about])
     most = hydraulics.supply.pressure / (corrections.seconds if kind == 'sensor_drift' else 1.0)
     return _pressure(kind, about, value, error, hydraulics.cylinders[about], most)
 
@@ -225,6 +223,17 @@ def _area(actuator, value, error, port):
             f'says, or a gain of its pressure sensor that is {_percent(value / left, error / left ** 2)} too '
             f'{_size(value)},')
     return Wording(-value, error, '1', text, abs(value) < MAX_GAIN)
+
+
+def _bore(actuator, value, error, drive):
+    if drive.kind == 'motor':
+        side = 'smaller' if value > 0.0 else 'larger'
+        text = f"a displacement of '{actuator}' that is {_percent(value, error)} {side} than the model says"
+        return Wording(-value, error, '1', text, abs(value) < MAX_GAIN)
+    bore = drive.bore * math.sqrt(max(1.0 - value, 1e-9))
+    text = (f"a bore of '{actuator}' of {shown(1e3 * bore, 500.0 * error * drive.bore ** 2 / bore)} mm in place of "
+            f'{1e3 * drive.bore:.4g} mm')
+    return Wording(-value, error, '1', text, abs(value) < MAX_GAIN and bore > drive.rod)
 
 
 def _pressure(kind, actuator, value, error, cylinder, most):
