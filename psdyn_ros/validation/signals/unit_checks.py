@@ -143,7 +143,8 @@ class Units:
                     yield f'{joint}.velocity', f'it is {ratio:.2f} times the rate of its position{INSTEAD}'
                 elif not alike:
                     yield f'{joint}.velocity', (f'it does not go with the rate of its position (correlation '
-                                                f'{both / np.sqrt(rates * said):.2f}): of another joint?{INSTEAD}')
+                                                f'{both / np.sqrt(rates * said):.2f}): of another joint, or is the '
+                                                f'position frozen?{INSTEAD}')
 
     def _of_pressures(self):
         supply, reached = self._hydraulics.supply.pressure, max(self._pressures.values(), default=0.0)
