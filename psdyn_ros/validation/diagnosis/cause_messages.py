@@ -227,13 +227,12 @@ def _area(actuator, value, error, port):
 
 def _bore(actuator, value, error, drive):
     if drive.kind == 'motor':
-        side = 'smaller' if value > 0.0 else 'larger'
-        text = f"a displacement of '{actuator}' that is {_percent(value, error)} {side} than the model says"
-        return Wording(-value, error, '1', text, abs(value) < MAX_GAIN)
+        return Wording(-value, error, '1', f"a displacement of '{actuator}' that is {_percent(value, error)} "
+                       f'{"smaller" if value > 0.0 else "larger"} than the model says', abs(value) < MAX_GAIN)
     bore = drive.bore * math.sqrt(max(1.0 - value, 1e-9))
-    text = (f"a bore of '{actuator}' of {shown(1e3 * bore, 500.0 * error * drive.bore ** 2 / bore)} mm in place of "
-            f'{1e3 * drive.bore:.4g} mm')
-    return Wording(-value, error, '1', text, abs(value) < MAX_GAIN and bore > drive.rod)
+    found = shown(1e3 * bore, 500.0 * error * drive.bore ** 2 / bore)
+    return Wording(-value, error, '1', f"a bore of '{actuator}' of {found} mm in place of {1e3 * drive.bore:.4g} mm",
+                   abs(value) < MAX_GAIN and bore > drive.rod)
 
 
 def _pressure(kind, actuator, value, error, cylinder, most):

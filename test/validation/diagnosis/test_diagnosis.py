@@ -19,9 +19,7 @@ from support.bags.diagnosis_cases import (
     believed,
     diagnosed,
     frozen_rows,
-    port_areas,
     recorded,
-    with_cylinder,
 )
 from support.bags.identification_cases import sines
 from support.bags.recorded_motion import block_of, crane, demonstration, oil, swinging
@@ -89,31 +87,6 @@ def test_the_place_of_a_payload_and_the_way_a_base_is_tilted_are_said():
     assert found == pytest.approx(place, abs=0.1)
     assert re.search(r'tilted by (2\.9|3\.0)\d* \+- .* degrees \(.*about x, (2\.9|3\.0)\d* \+- .* about y\)',
                      diagnosed(recorded('base_tilt'))[0][0].text)
-
-
-@pytest.mark.parametrize('plain', thorough([False, True], 1))
-def test_a_wrong_bore_is_named_in_millimetres_and_is_no_fault_of_one_port(plain):
-    cylinder, block = oil().cylinders['tilt_cylinder'], recorded(plain=plain)
-    wrong = with_cylinder('tilt_cylinder', bore=1.05 * cylinder.bore)
-    effort = np.column_stack((block.effort[:, 0], (block.pressures * port_areas(wrong)).sum(axis=2)))
-    (first, *_), _ = diagnosed(replace(block, effort=effort), hydraulics=wrong)
-    assert (first.kind, first.about) == ('bore', 'tilt_cylinder'), first.text
-    assert 'area of port' not in first.text
-    found, believed_bore = re.search(r'of ([0-9.]+) .*mm in place of (\S+) mm', first.text).groups()
-    assert float(believed_bore) == pytest.approx(1050.0 * cylinder.bore, rel=1e-3)
-    assert float(found) == pytest.approx(1e3 * cylinder.bore, rel=2e-3)
-
-
-def test_a_gain_of_one_port_is_said_as_a_gain_and_as_an_area():
-    block = recorded(plain=False)
-    pressures = block.pressures.copy()
-    pressures[:, 1, 1] *= 1.1
-    effort = np.column_stack((block.effort[:, 0], (pressures * port_areas(oil())).sum(axis=2)))
-    (first, *_), _ = diagnosed(replace(block, effort=effort, pressures=pressures))
-    assert (first.kind, first.about) == ('area', 'tilt_cylinder')
-    assert first.estimate == pytest.approx(-0.1 / 1.1, rel=1e-3)
-    assert re.search(r'port B .* 9\.091\S* .*% smaller .* sensor that is 10\.00\S* .*% too large',
-                     first.text), first.text
 
 
 def test_moved_centre_of_mass_is_found_with_the_inertia_that_goes_with_it():
