@@ -216,18 +216,15 @@ def _sensors(evidence, unknown, estimate, deviations):
 
 
 def _base(regressor, system, unknown, declared, usual, estimate):
-    """`BaseParameter`s; estimate: of the bodies."""
-    structure = base_structure(regressor)
-    free = base_unknowns(structure, unknown, usual)
+    structure, links = base_structure(regressor), slice(len(declared))
+    free, numbers = base_unknowns(structure, unknown, usual), structure.independent
     alone = system.solve(free, estimate.share)
-    numbers, links = structure.independent, slice(len(declared))
-    believed = structure.of(declared)
-    error = (free.scale * np.sqrt(np.diag(alone.covariance)))[numbers]
-    slopes = structure.of(unknown.jacobian(estimate.eta)[links])
+    believed, slopes = (structure.of(one) for one in (declared, unknown.jacobian(estimate.eta)[links]))
     of_bodies = np.sqrt(np.einsum('ij,jk,ik->i', slopes, estimate.covariance, slopes))
-    values = zip(structure.names, believed, believed + alone.values[numbers], error,
-                 believed + structure.of(estimate.values[links]), of_bodies)
-    return tuple(BaseParameter(name, *map(float, of)) for name, *of in values)
+    return tuple(BaseParameter(name, *map(float, of)) for name, *of in zip(
+        structure.names, believed, believed + alone.values[numbers],
+        (free.scale * np.sqrt(np.diag(alone.covariance)))[numbers],
+        believed + structure.of(estimate.values[links]), of_bodies))
 
 
 def _held_out(groups, evidence, unknown, share, inertials, payload, found):

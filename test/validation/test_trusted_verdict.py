@@ -239,6 +239,14 @@ def test_an_effort_or_a_position_of_the_wrong_sign_is_named(tmp_path, mirrored):
     assert ('of the wrong sign?' if mirrored else 'is its sign wrong') in verdict.reasons[0]
 
 
+def test_of_a_frozen_encoder_that_comes_before_what_follows_from_it(tmp_path):
+    def change(x, xd, effort):
+        x[1500:3000, 2] = x[1500, 2]
+    verdict = validate(crane_bag(tmp_path / 'a.mcap', change), crane(), hydraulics=oil()).verdict
+    assert verdict.verdict == FAIL and any('tilt_cylinder.velocity' in one for one in verdict.reasons), verdict.reasons
+    assert verdict.reasons[0].startswith('tilt_cylinder: frozen 3 s'), verdict.reasons
+
+
 def test_a_joint_that_appears_late_is_named_with_its_span(tmp_path):
     def change(x, xd, effort):
         x[:len(x) // 3, 3] = np.nan

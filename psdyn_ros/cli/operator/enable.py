@@ -7,8 +7,7 @@ HELP = 'configure and activate a running controller where needed, and let it hol
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    parser.add_argument('--again', action='store_true', help='deactivate the controller first, so that it takes the '
-                        'machine as it is now: after a new start of the simulator, or when moved by hand')
+    parser.add_argument('--again', action='store_true', help='deactivate it first: it then takes the machine as it is')
     add_session(parser)
 
 

@@ -157,22 +157,16 @@ class ReferenceChecks:
         return np.array(joints)[:, self._columns]
 
     def beyond(self, joints, points, start):
-        """(number, what is beyond which limit) of the first of points (N, n) of some joints that is; None: none is.
-
-        start  (n,) as of `fault`
-        """
-        for name, values, first in zip(joints, points.T, start):
-            if name not in self.names:
-                continue
-            k = self.names.index(name)
+        """As `fault`, of points (N, n) of some joints and start (n,): the first beyond the limits of a joint."""
+        for k, column in ((self.names.index(name), column) for column, name in enumerate(joints) if name in self.names):
+            values, first, name = points[:, column], start[column], self.names[k]
             outside = ~((values >= min(self._lowest[k], first)) & (values <= max(self._highest[k], first)))
             if outside.any():
-                row, low, high = int(outside.argmax()), float(self.lower[k]), float(self.upper[k])
+                row = int(outside.argmax())
+                value, low, high = map(float, (values[row], self.lower[k], self.upper[k]))
                 unit = 'm' if self._manipulator.machine.description.joints[name].type == 'prismatic' else 'rad'
-                value = float(values[row])
                 guess = mistaken_unit(value, value, low, high, unit) if abs(value) > FAR * max(-low, high) else ''
                 return row, f'{value:.6g} is beyond the limit of {name}; expected {low:.6g} to {high:.6g} {unit}{guess}'
-        return None
 
     def fault(self, x, states, start, jerk=None):
         """(row, what limit it breaks as the end of a sentence) of the first of N states that does; None: none does.

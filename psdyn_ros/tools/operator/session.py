@@ -116,9 +116,8 @@ class Operator:
     def activate(self, again=False):
         """Configure and activate the controller where nobody has; yield a sentence for each step.
 
-        Activation is tried again until the timeout, since states may be on their way.
-
-        again  whether it is deactivated first, which brings a machine that moves to rest
+        Activation is tried again until the timeout, since states may be on their way.  again: whether it is deactivated
+        first, which brings a machine that moves to rest.
         """
         steps, deadline = TRANSITIONS | (AGAIN if again else {}), time.monotonic() + self.timeout
         while (state := self.lifecycle()) in steps:

@@ -158,9 +158,8 @@ def _larger_a(name, share):
 
 
 def _larger_bore(name, share):
-    """The model whose areas both are larger by a share."""
-    one, factor = oil().cylinders[name], math.sqrt(1.0 + share)
-    return model_with(with_cylinder(name, bore=factor * one.bore, rod=factor * one.rod))
+    """The model whose bore is larger, and with it area A by a share, at the same rod."""
+    return model_with(with_cylinder(name, bore=math.sqrt(1.0 + share) * oil().cylinders[name].bore))
 
 
 def _offset(t, x, xd, pressures, cylinder, size):

@@ -105,9 +105,7 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
     if kind == 'area':
         return _area(about, value, error, port)
     if kind == 'bore':
-        side = 'smaller' if value > 0.0 else 'larger'
-        return Wording(-value, error, '1', f"areas of both ports of '{about}' that are {_percent(value, error)} {side} "
-                       'than the model says', abs(value) < MAX_GAIN)
+        return _bore(about, value, error, hydraulics.cylinders[about])
     most = hydraulics.supply.pressure / (corrections.seconds if kind == 'sensor_drift' else 1.0)
     return _pressure(kind, about, value, error, hydraulics.cylinders[about], most)
 
@@ -220,10 +218,21 @@ def _effort(kind, actuator, value, error, unit):
 
 def _area(actuator, value, error, port):
     # where the area of the model is too large, the effort that is computed with it is too large
-    side = 'smaller' if value > 0.0 else 'larger'
+    side, left = 'smaller' if value > 0.0 else 'larger', 1.0 - value
     text = (f"an area of port {port.upper()} of '{actuator}' that is {_percent(value, error)} {side} than the model "
-            f'says, or a gain of its pressure sensor that is too {_size(value)} by that,')
+            f'says, or a gain of its pressure sensor that is {_percent(value / left, error / left ** 2)} too '
+            f'{_size(value)},')
     return Wording(-value, error, '1', text, abs(value) < MAX_GAIN)
+
+
+def _bore(actuator, value, error, drive):
+    if drive.kind == 'motor':
+        return Wording(-value, error, '1', f"a displacement of '{actuator}' that is {_percent(value, error)} "
+                       f'{"smaller" if value > 0.0 else "larger"} than the model says', abs(value) < MAX_GAIN)
+    bore = drive.bore * math.sqrt(max(1.0 - value, 1e-9))
+    found = shown(1e3 * bore, 500.0 * error * drive.bore ** 2 / bore)
+    return Wording(-value, error, '1', f"a bore of '{actuator}' of {found} mm in place of {1e3 * drive.bore:.4g} mm",
+                   abs(value) < MAX_GAIN and bore > drive.rod)
 
 
 def _pressure(kind, actuator, value, error, cylinder, most):

@@ -39,8 +39,7 @@ def nothing(actuators):
 
 
 def pushed(corrections, equations, others, width, begins, excess, relative):
-    """Return the `Push` by a force that is constant in the axes of the base for some bins; None where there is none, it
-    is chance, or too small to matter.
+    """Return the `Push` by a force that is constant in the axes of the base for some bins; None of none that matters.
 
     equations      `Equations` of all bins
     others         `Columns` of what is wrong all the time
@@ -65,15 +64,14 @@ def pushed(corrections, equations, others, width, begins, excess, relative):
     if within.sum() > LEAST_BINS + 1:
         whole[np.flatnonzero(within)[[0, -1]]] = False
     theta, covariance = left.within(whole).fit(force)
-    meanwhile = relative * len(within) / whole.sum()
-    if (meanwhile * equations.within(whole).effect(columns, theta)).max() < LEAST_EFFECT ** 2:
-        return None
     # what the others are off by is taken for a force
     both = equations.within(whole).chosen(np.concatenate((others.columns, columns), axis=1)).sum(axis=0)
     first = 1 + len(others.theta)
     moved = np.linalg.pinv(both[first:, first:]) @ both[first:, 1:first]
     covariance = covariance + moved @ others.covariance @ moved.T
-    if not (np.abs(theta) > SIGNIFICANT * np.sqrt(np.diagonal(covariance))).any():
+    chance = (np.abs(theta) <= SIGNIFICANT * np.sqrt(np.diagonal(covariance))).all()
+    effect = (relative * equations.within(whole).effect(columns, theta)).max() * len(within) / whole.sum()
+    if chance or effect < LEAST_EFFECT ** 2:
         return None
     span = begins[within][0], begins[within][-1] + width
     fit = Fit(Candidate('contact_force', corrections.link, columns), share,

@@ -117,8 +117,9 @@ class Corrections:
         C[..., FRICTION] = self._friction(prediction)[rows]
         gains = self._gains(block, prediction)[rows]
         C[..., GAIN_A:GAIN_B + 1] = gains
-        C[..., BORE] = gains.sum(axis=-1)
-        C[..., PORTS] = self._exchanged(gains)
+        # at the same rod both areas grow by as much; (p_A - p_B) (A_A + A_B) as recorded
+        C[..., BORE] = self._of_ports(gains, lambda a, b: (1.0, a / b))
+        C[..., PORTS] = self._of_ports(gains, lambda a, b: ((a + b) / a, (a + b) / b))
         for k, (one, other) in enumerate(self.pairs):
             for axis, of in ((one, other), (other, one)):
                 C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
@@ -198,12 +199,12 @@ class Corrections:
         unit = self.predictor.filter(np.tanh(prediction.v / self.slip))
         return np.where(self.believed, friction, unit)
 
-    def _exchanged(self, gains):
-        """(n, actuators) what ports A and B exchanged add to the residual: (p_A - p_B) (A_A + A_B) as recorded."""
+    def _of_ports(self, gains, factors):
+        """(n, actuators) efforts of ports A and B times two factors, by a function of their areas."""
         out = np.zeros(gains.shape[:-1])
         for axis in np.flatnonzero(self.by_pressure).tolist():
             one = self.predictor.hydraulics.cylinders[self.actuators[axis]]
-            out[:, axis] = gains[:, axis] @ ((one.area_a + one.area_b) / np.array([one.area_a, one.area_b]))
+            out[:, axis] = gains[:, axis] @ factors(one.area_a, one.area_b)
         return out
 
     def _taken_for(self, axis, other, gains, effort):

@@ -173,11 +173,8 @@ class BaseParameter:
 
     @property
     def identified(self):
-        """Whether this recording tells it.
-
-        Noise of axes that stand still is motion to the equations, of which no standard error knows: then bodies as they
-        are believed to be contradict it, or need none of it.
-        """
+        """Whether this recording tells it, and bodies as they are believed to be do not contradict it: noise of axes
+        that stand still is motion to the equations, of which no standard error knows."""
         both = (self.found, self.error), (self.of_bodies, self.bodies_error)
         return bool(abs(self.found - self.of_bodies) <= CONTRADICTS * np.hypot(self.error, self.bodies_error)
                     and all(error < RELATIVE * max(abs(value), abs(value - self.believed)) for value, error in both))

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from ...model.units import SECOND
 from ..signals.quality import INVALID as INVALID_DATA
 from . import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
-from .figure import FACTORS, Closure, Nrmse
+from .figure import FACTORS, Closure, Frozen, Nrmse
 from .metrics import BY_NAME, EFFORT
 from .prediction import STATIC
 
@@ -148,11 +148,13 @@ def judge(metrics, source, settings, *, skipped=0):
     partial = list(_partial(metrics, source, settings, judged, usable, skipped))
     left_out = *_left_out(metrics, settings), *_noisy(metrics, checks)
     loop = f', most of it in the loop of {metrics.quality.loop}' if metrics.quality.loop else ''
-    failed = [check.text + loop * (check.figure == Closure.name) for check in checks if not check.passed]
+    frozen, failed = ([check.text + loop * (check.figure == Closure.name) for check in checks
+                       if not check.passed and (check.figure == Frozen.name) == first] for first in (True, False))
     units = [f'{about}: {text}' for about, text in metrics.quality.units.findings()]
     still = [] if units else list(_too_still(metrics, settings, judged))
+    # a frozen position comes first: units look wrong because of it, and so does what the model makes of it
     verdict, reasons = ((INVALID, units + unusable) if unusable else (UNDECIDED, still) if still else
-                        (FAIL, units + failed) if failed else (PASS, []))
+                        (FAIL, frozen + units + failed) if frozen + failed else (PASS, []))
     machines = [metrics.quality.channels.others_text] if metrics.quality.channels.others else []
     clocks = [f'{about}: {text}' for about, text in metrics.quality.clocks_set()]
     return Verdict(verdict, tuple(checks), tuple(reasons), (*machines, *partial), left_out,

@@ -109,9 +109,8 @@ class Units:
             if lower - room <= low and high <= upper + room:
                 continue
             prismatic = self._machine.machine.description.joints[joint].type == 'prismatic'
-            lowest, highest = lower - room, upper + room
-            guess = ': of the wrong sign?' if lowest <= -high and -low <= highest else mistaken_unit(
-                low, high, lowest, highest, 'm' if prismatic else 'rad')
+            guess = ': of the wrong sign?' if lower - room <= -high and -low <= upper + room else mistaken_unit(
+                low, high, lower - room, upper + room, 'm' if prismatic else 'rad')
             yield f'{joint}.position', (f'from {low:.4g} to {high:.4g}, where the machine allows {lower:.4g} to '
                                         f'{upper:.4g}{guess}')
 
@@ -143,7 +142,8 @@ class Units:
                     yield f'{joint}.velocity', f'it is {ratio:.2f} times the rate of its position{INSTEAD}'
                 elif not alike:
                     yield f'{joint}.velocity', (f'it does not go with the rate of its position (correlation '
-                                                f'{both / np.sqrt(rates * said):.2f}): of another joint?{INSTEAD}')
+                                                f'{both / np.sqrt(rates * said):.2f}): of another joint, or is the '
+                                                f'position frozen?{INSTEAD}')
 
     def _of_pressures(self):
         supply, reached = self._hydraulics.supply.pressure, max(self._pressures.values(), default=0.0)

@@ -169,7 +169,7 @@ def test_a_machine_beyond_a_limit_may_come_back_but_not_go_further(crane):
     beyond[1] = crane.limits.upper[1] + 0.003
     reference = ReferenceMotion(crane)
     reference.hold(beyond)
-    with pytest.raises(TrajectoryError, match='takes lift_cylinder to'):
+    with pytest.raises(TrajectoryError, match='is beyond the limit of lift_cylinder'):
         reference.follow(Waypoints(crane.actuators, [2.0], [beyond + 0.001 * AXES[1]], STILL), 0.0)
     reference.follow(Waypoints(crane.actuators, [2.0], [beyond + 0.1 * AXES[0]], STILL), 0.0)
     reference.hold(beyond)
@@ -218,7 +218,7 @@ def test_the_first_bad_point_is_named_by_its_index(crane, joints):
     times = 3.0 * np.arange(6)
     reference.follow(Waypoints(joints, times[1:], points[[1, 2, 3, 3, 3]], np.zeros((5, 4))), 0.0)
     before = at(reference, 2.0)
-    with pytest.raises(TrajectoryError, match=r'^point 4: .* at 12\.000 s, .*lift_cylinder to') as caught:
+    with pytest.raises(TrajectoryError, match=r'^point 4: .*lift_cylinder') as caught:
         reference.follow(Waypoints(joints, times, points, np.zeros((6, 4))), 2.0, 1.0)
     assert caught.value.point == 4
     assert at(reference, 2.0).tolist() == before.tolist()

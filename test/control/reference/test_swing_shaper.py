@@ -118,7 +118,7 @@ def test_motion_from_rest_is_shaped_and_one_in_motion_is_not():
 def test_refusal_of_a_shaped_motion_names_the_point_that_came():
     m, reference = reference_motion()
     x, zero = m.initial_position, np.zeros((3, 4))
-    points = [x, x + (0.1, 0.0, 0.0, 0.0), x + (0.1, 0.0, 0.0, 5.0)]
+    points = [x, x + (0.1, 0.0, 0.0, 0.0), x + (0.1, 0.0, 0.0, 0.7)]
     with pytest.raises(UnreachableError, match='point 2: on the way to it, at 2.000 s, the trajectory') as error:
         reference.follow(Waypoints(m.coordinates, [0.0, 1.0, 2.0], points, zero, zero), 0.0)
     assert error.value.point == 2
