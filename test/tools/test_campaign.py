@@ -256,8 +256,8 @@ def test_it_catches_a_ladder_that_is_twice_as_long(monkeypatch, machine):
     longer = replace(machine.declaration.timeouts, stopping=0.04, safe=0.2)
     real = SafetyStates.__init__
 
-    def doubled(states, declaration, period, rows):
-        real(states, replace(declaration, timeouts=longer), period, rows)
+    def doubled(states, declaration, *given):
+        real(states, replace(declaration, timeouts=longer), *given)
     monkeypatch.setattr(SafetyStates, '__init__', doubled)
     assert sabotaged(machine, 'no_states', State.RUN).late
 

@@ -12,7 +12,7 @@ from ..monitors.singularity import toggle_gauge
 
 SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes, and so with acceleration and jerk
 POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
-FAR = 2.0                   # times the limit of a joint, from which a point may be in another unit
+FAR = 5.0                   # times the limit of a joint, from which a point may be in another unit
 AWAY = 1e-6                 # of the singularity measure
 EASE = 0.05                 # s in which a stop takes up its deceleration, and gives it up again
 DECELERATION = 0.5          # m/s^2 or rad/s^2 of a stop where none is declared

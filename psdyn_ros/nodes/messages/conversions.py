@@ -166,7 +166,8 @@ def trajectory_from_msg(msg):
             raise MessageError(f'some points have {field} and some have none')
     times = [stamp_to_ns(point.time_from_start) / SECOND for point in msg.points]
     start = stamp_to_ns(msg.header.stamp) or None
-    return Waypoints(tuple(msg.joint_names), times, **{field: values or None for field, values in rows.items()}), start
+    return Waypoints(tuple(msg.joint_names), times, rows['positions'], rows['velocities'] or None,
+                     rows['accelerations'] or None), start
 
 
 def trajectory_to_msg(waypoints):

@@ -239,6 +239,8 @@ def test_a_loop_that_does_not_close_is_found_between_points_too(crane):
 
 def test_limits_that_reach_further_than_a_loop_do_not_open_it(crane):
     text = (URDF / 'hiab_xs031.urdf').read_text()
+    for passive in 'lower="-2.245" upper="-0.617"', 'lower="-0.393" upper="-0.156"':
+        text = text.replace(passive, 'lower="-9" upper="9"')
     joint = text.index('<joint name="lift_cylinder"')
     limit = text.index('upper="', joint)
     far = psdyn_ros.load(text[:limit] + 'upper="5.0"' + text[text.index('"', limit + 7) + 1:])

@@ -232,7 +232,7 @@ def test_a_trajectory_that_cannot_be_followed_is_refused_with_its_bad_point_and_
     before = m.rejected('joint_trajectory')
     m.follow(m.crane.actuators, (still + [0.0, 0.0, 0.0, 2.0]).tolist(), 60)
     m.graph.until(lambda: m.rejected('joint_trajectory') == before + 1)
-    m.graph.until(lambda: 'takes telescope to' in m.graph.report('controller: control')[2]
+    m.graph.until(lambda: 'is beyond the limit of telescope' in m.graph.report('controller: control')[2]
                   ['last rejected joint_trajectory'])
     m.graph.through(0.2)
     m.moves()
