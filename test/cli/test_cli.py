@@ -122,7 +122,8 @@ def test_warnings_are_printed(psdyn, file):
 
 
 @pytest.mark.parametrize('begin, change, says', [
-    ('<joint name="hook_pitch">\n      ', '<command_interface name="effort"/>', "'hook_pitch' of 'loader_crane' has the effort limit 0"),
+    ('<joint name="hook_pitch">\n      ', '<command_interface name="effort"/>',
+     "'hook_pitch' of 'loader_crane' has the effort limit 0"),
     ('<param name="initial_value">', '-2.4</param><!--', "'loader_crane' does not hang from hook_pitch, hook_roll")])
 def test_why_a_controller_refuses_the_machine_is_printed(psdyn, file, begin, change, says):
     text = (URDF / 'loader_crane.urdf').read_text()
