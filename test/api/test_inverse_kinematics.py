@@ -25,11 +25,10 @@ def machine(name):
 
 
 def within_limits(m, x, slack=1e-7):
-    """Whether coordinates and actuators are within their limits."""
-    position = dict(zip(*m.joint_state(x)[:2]))
-    return all((limits.lower[k] - slack <= position[name] <= limits.upper[k] + slack)
-               for names, limits in ((m.coordinates, m.coordinate_limits), (m.actuators, m.limits))
-               for k, name in enumerate(names))
+    """Whether all joints are within their limits."""
+    declared = m.machine.description.joints
+    return all(not declared[name].lower - slack > position and not position > declared[name].upper + slack
+               for name, position in zip(*m.joint_state(x)[:2]))
 
 
 def reachable(m, rng, count):
