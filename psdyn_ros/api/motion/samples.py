@@ -143,4 +143,4 @@ def beyond_stops(m: Manipulator, x: Array) -> Array:
 
 def within_stops(m: Manipulator, x: Array) -> Array:
     """Return whether joints that are no coordinates are within their limits at rows x (N, nx) that close."""
-    return (beyond_stops(m, x) <= 0.0).all(axis=1)
+    return np.asarray((beyond_stops(m, x) <= 0.0).all(axis=1))

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -29,13 +30,22 @@ from .core import ControlCore
 
 RANGES = {'rate': (1.0, 5000.0), 'feedforward_ramp': (0.0, 10.0), 'overrun_share': (0.0, 1.0),
           'swing_damping': (0.0, 0.5), 'stream_delay': (0.0, math.inf)}
+
+
+def _within(low: float, high: float, value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and low <= float(value) <= high
+
+
+def _among(known: tuple[str, ...], value: Any) -> bool:
+    return isinstance(value, str) and value in known
+
+
 SWITCH = 'True or False', lambda value: isinstance(value, (bool, np.bool_))
 # {field: (what is expected, whether a value is that)}
-FIELDS = {
-    **{name: (f'a number from {low:g} to {high:g}', lambda value, low=low, high=high:
-              isinstance(value, Real) and not isinstance(value, bool) and low <= value <= high)
+FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **{name: (f'a number from {low:g} to {high:g}', partial(_within, low, high))
        for name, (low, high) in RANGES.items()},
-    **{name: (f'one of {", ".join(known)}', lambda value, known=known: isinstance(value, str) and value in known)
+    **{name: (f'one of {", ".join(known)}', partial(_among, known))
        for name, known in (('passive_states', SOURCES), ('swing_shaper', KINDS))},
     'emergency_stop': SWITCH, 'simulated_time': SWITCH,
     'law': ('the name of a law', lambda value: isinstance(value, str)),
