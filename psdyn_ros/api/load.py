@@ -1,7 +1,6 @@
 """`load`: a URDF in, a `Manipulator` out."""
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -10,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..assembly.machine import assemble
-from ..kernels.rigid_body.mechanism import Handle
 from ..model.errors import InertiaError, ModelError
 from ..model.mechanism.description import Description
 from ..model.mechanism.machine import Draft, build_machine
@@ -18,10 +16,6 @@ from ..model.mechanism.urdf import read
 from .arguments import names, vector
 from .compilation import LOOPS, TREE, Compilation
 from .manipulator import Manipulator
-
-# what was computed on the way is computed again, and views of buffers would become arrays of their own
-copyreg.pickle(Manipulator, lambda manipulator: (Manipulator, manipulator._parts))
-copyreg.pickle(Handle, lambda handle: (Handle, (handle.tree, handle.loops)))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`Manipulator`: checked, documented calls over the kernels.  Signs, frames and shapes: docs/reference/api.md."""
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
@@ -64,14 +65,12 @@ class Manipulator:
     x (nx,) are the positions of the `coordinates`, strokes [m] and angles [rad]; where the base floats, its position
     and quaternion x y z w come first.  xd, xdd (dof,) are their rates and accelerations, first the base's twist (v, w)
     in its own axes and the rate of that.  f (actuators,) are efforts of the `actuators` [N, N m], positive in the
-    direction of the joint.  One instance serves one thread at a time without Numba, and any number with it;
-    it can be pickled for other processes.
+    direction of the joint.  One instance serves one thread at a time without Numba, any number with it, and is pickled.
     """
 
     def __init__(self, machine: Machine, gravity: Array, rebuild: Callable[[Description], Any],
                  allocation: Allocation | None = None) -> None:
-        self._machine = machine
-        self._gravity = gravity
+        self._machine, self._gravity = machine, gravity
         self._rebuild = rebuild                         # Description -> Draft with the options of `load`
         self._handle = machine.handle.copy()
         self._tree, self._loops = self._handle.tree, self._handle.loops
@@ -86,8 +85,6 @@ class Manipulator:
         """Whether the base moves freely."""
         self._direct = self.actuators == self.coordinates       # efforts on the coordinates are those of the actuators
         self._allocation = copy(allocation) or self._make_allocation()   # of the user, if any
-
-    _parts = property(lambda self: (self._machine, self._gravity, self._rebuild, self._allocation))     # of __init__
 
     @property
     def name(self) -> str:
@@ -222,10 +219,11 @@ class Manipulator:
         if base is wrenches is joint_efforts is None and compiled and readable(x, xd, f):
             forward, tree, loops, dof = self._forward
             xdd = empty(dof)
-            if positions is None or loops is None and hint_of(self, positions):
+            hint = None if positions is None else hint_of(self, positions)
+            if hint is None or loops is None:
                 status = forward(tree, loops, x, xd, f, xdd)
             else:
-                status = self._forward_hinted(self._hinted, loops, *hint_of(self, positions), x, xd, f, xdd)
+                status = self._forward_hinted(self._hinted, loops, *hint, x, xd, f, xdd)
             if status == OK:
                 return xdd
         arrays = states(self, batch=True, x=x, xd=xd, f=f)
@@ -253,10 +251,11 @@ class Manipulator:
         if base is wrenches is joint_efforts is None and compiled and readable(x, xd, xdd):
             inverse, tree, loops, dof = self._inverse
             f = empty(dof)
-            if positions is None or loops is None and hint_of(self, positions):
+            hint = None if positions is None else hint_of(self, positions)
+            if hint is None or loops is None:
                 status = inverse(tree, loops, x, xd, xdd, f)
             else:
-                status = self._inverse_hinted(self._hinted, loops, *hint_of(self, positions), x, xd, xdd, f)
+                status = self._inverse_hinted(self._hinted, loops, *hint, x, xd, xdd, f)
             if status == OK:
                 return f
         arrays = states(self, batch=True, x=x, xd=xd, xdd=xdd)
@@ -496,3 +495,6 @@ class Manipulator:
     def __repr__(self) -> str:
         return (f"<Manipulator '{self.name}': {self.dof} DoF, {len(self.actuators)} actuators, "
                 f'{len(self.loops)} loops, {self.total_mass:.2f} kg>')
+
+
+copyreg.pickle(Manipulator, lambda one: (Manipulator, (one._machine, one._gravity, one._rebuild, one._allocation)))

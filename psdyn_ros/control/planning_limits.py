@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from os import PathLike
 
-import numpy as np
-
 from ..api.arguments import Array
 from ..api.manipulator import Manipulator
 from ..model.parameters.hydraulics import read_hydraulics
@@ -26,8 +24,6 @@ def declared_limits(manipulator: Manipulator, hydraulics: str | PathLike[str] | 
     acceleration = jerk = None
     if safety is not None:
         declared = ControllerConfig.of_machine(manipulator, oil, safety=safety).declaration
-        driven = manipulator.driven_machine
-        acceleration, jerk = ([dict(zip(driven.actuators, values)).get(name, np.inf) for name in driven.coordinates]
+        acceleration, jerk = (declared.of_coordinates(manipulator.driven_machine.coordinates, values)
                               for values in (declared.acceleration, declared.jerk))
-        jerk = np.array(jerk)
     return limits_of(manipulator, oil, acceleration=acceleration, pressure=pressure, share=share), jerk

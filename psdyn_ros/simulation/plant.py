@@ -66,7 +66,9 @@ class Plant:
         self.substeps = substeps
         self.actuators = tuple(manipulator.actuators)
         self._equations = ForcedIntegrator(manipulator, external_forces, period, substeps)
-        self._integrator = manipulator.integrator(period, substeps) if external_forces is None else self._equations
+        self._integrator: Any = self._equations         # which raises what it meets, and returns no status
+        if external_forces is None:
+            self._integrator = manipulator.integrator(period, substeps)
         self._external_forces = external_forces
         self._base: Any = None
         self._wrenches: Wrenches | None = None
@@ -206,9 +208,7 @@ class Plant:
         x, xd = self.x.copy(), self.xd.copy()
         try:
             status = self._moved()
-            # that of external forces raises what it meets
-            failure = str(self._integrator.error(status, x)) if (
-                status and not isinstance(self._integrator, ForcedIntegrator)) else ''
+            failure = str(self._integrator.error(status, x)) if status else ''
         except PsdynError as error:
             failure = str(error)
         if not failure and not math.isfinite(self.x @ self.x + self.xd @ self.xd):

@@ -1,4 +1,4 @@
-"""Declared initial positions of joints in clusters are kept where they close, and what moves is told."""
+"""Declared initial positions of joints in clusters are kept where they close, and a warning names what moves."""
 
 import re
 

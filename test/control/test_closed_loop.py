@@ -282,6 +282,7 @@ def test_a_base_that_moves_as_none_does_is_not_believed():
     for acceleration in (0.0, 0.0, 0.0, 0.0, 0.0, 1e6), (50.0, 0.0, 0.0, 0.0, 0.0, 0.0):
         with pytest.raises(StateError, match='expected at most'):
             loop.core.set_base(BaseMotion((0.0, 0.0, 0.0, 1.0), np.zeros(6), np.array(acceleration)))
+    loop.core.set_base(((0.0, 0.0, 0.0, 1.0), np.zeros(6), np.zeros(6)))       # as a plain tuple
     assert loop.run(0.5).recording().speed.max() < 1e-3
 
 

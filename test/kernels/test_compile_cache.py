@@ -175,7 +175,7 @@ def test_only_one_process_saves_at_a_time(monkeypatch, tmp_path):
 
 
 def test_a_compilation_that_takes_long_is_told_at_its_beginning_and_its_end(monkeypatch, tmp_path, capsys):
-    """Of each part, whoever calls it first; a short one, and one from the cache, without a word."""
+    """Of each part, at its first call; a short one, and one from the cache, without a word."""
     monkeypatch.setattr(compiler, 'CACHE_FOLDER', tmp_path)
     monkeypatch.setattr(turn, 'SILENT', 0.0)
 

@@ -16,7 +16,7 @@ from ...api.inputs import states
 from ...api.payload import checked_payload
 from ...kernels.rigid_body.entry import inverse_checked
 from ...model.errors import ModelError, StateError
-from ...model.mechanism.tree import machine_size, rigid_parameters
+from ...model.mechanism.tree import machine_size, radius_of_gyration, rigid_parameters
 from ...model.troubleshooting import TOO_HEAVY
 from .passive_states import ESTIMATED, PassiveStates
 
@@ -102,7 +102,7 @@ class LoadModel:
 
         mass [kg], zero for none; com (3,) [m] in link axes; inertia (3, 3) [kg m^2] about the payload's centre of mass;
         x (dof,): where the machine is; most (actuators,): largest efforts [N, N m].  ModelError where the payload is
-        far larger than the machine, or more than these efforts can hold there.
+        larger than the machine, or more than these efforts can hold there.
         """
         machine = self._whole.machine
         payload = checked_payload(machine, link, mass, com, inertia)
@@ -114,7 +114,11 @@ class LoadModel:
         carried, target = self._from + self._share * (self._to - self._from), np.zeros_like(self._empty)
         for body, module, parameters in payloads.values():
             target[body, module] += parameters
-        off = self._accelerations_of_the_way(link, carried, target, x, most)
+        off = np.zeros(self.mechanism.dof)
+        if self.passive is None:        # where joints swing their allowance is larger
+            before, after = self._resting_forces(carried, x), self._resting_forces(target, x)
+            self._check_held(link, x, before, after, most)
+            off = np.abs(np.linalg.solve(self.inertia(x), after - before))
         self._payloads, self._from, self._to, self._share, self.changing = payloads, carried, target, 0.0, True
         self._off = np.maximum(self._unsettled * self._off, off)
         self._unsettled, self.settling = 1.0, True
@@ -123,29 +127,30 @@ class LoadModel:
         """Raise ModelError where a payload cannot be one of this machine, as in other units."""
         if payload.mass == 0.0:
             return
-        away, radius = np.linalg.norm(payload.com), math.sqrt(np.linalg.norm(payload.inertia, 2) / payload.mass)
+        away, radius = np.linalg.norm(payload.com), radius_of_gyration(payload)
         if not max(away, radius) <= self._size:
             raise ModelError(f"payload on '{link}': its centre of mass is {away:.3g} m from the link, its radius of "
                              f'gyration {radius:.3g} m; expected at most {self._size:.3g} m, the size of '
                              f"'{self.mechanism.name}', in m and kg m^2")
 
-    def _accelerations_of_the_way(self, link, carried, target, x, most):
-        """(dof,) sizes, at rest at x; zero where passive joints swing, whose allowance is larger."""
-        still = np.zeros(self.mechanism.dof)
-        if self.passive is not None:
-            return still
-        before = self.generalized_forces(x, still, still)
-        self._carry(target)
-        after = self.generalized_forces(x, still, still)
-        self._carry(carried)
+    def _resting_forces(self, payloads, x):
+        """Efforts on the coordinates (dof,) that hold the machine with these payloads at rest at x (dof,)."""
+        still, present = np.zeros(self.mechanism.dof), self._from + self._share * (self._to - self._from)
+        try:
+            self._carry(payloads)
+            return self.generalized_forces(x, still, still)
+        finally:
+            self._carry(present)
+
+    def _check_held(self, link, x, before, after, most):
+        """Raise ModelError where a payload takes the efforts of an actuator beyond `most` that were not before."""
         efforts, present = (np.abs(self.of_actuators(x, forces)) for forces in (after, before))
-        over = efforts - np.maximum(most, present)
-        if (over > 0.0).any():
-            i = int(over.argmax())
+        limit = np.maximum(most, present)
+        if (efforts > limit).any():
+            i = int((efforts - limit).argmax())
             text = TOO_HEAVY.text.format(name=self.mechanism.actuators[i], effort=f'{efforts[i]:.4g}',
-                                         most=f'{np.broadcast_to(most, len(over))[i]:.4g}')
+                                         most=f'{limit[i]:.4g}')
             raise ModelError(f"payload on '{link}': {text}")
-        return np.abs(np.linalg.solve(self.inertia(x), after - before))
 
     def _carry(self, payloads):
         for body, parameters in zip(BODIES, self._empty + payloads):
@@ -171,7 +176,8 @@ class LoadModel:
         """Believe in a `BaseMotion`; None: at rest and upright.  StateError where no base moves so fast."""
         rows = base_rows(self.mechanism.gravity, base)
         if base is not None:
-            fastest = np.abs([base.acceleration[:3], base.twist[3:], base.acceleration[3:]]).max(axis=1)
+            _, twist, acceleration = base
+            fastest = np.abs([acceleration[:3], twist[3:], acceleration[3:]]).max(axis=1)
             if not (fastest <= FASTEST_BASE).all():
                 raise StateError(f'base: acceleration {fastest[0]:.3g} m/s^2, turning at {fastest[1]:.3g} rad/s, by '
                                  f'{fastest[2]:.3g} rad/s^2; expected at most {FASTEST_BASE.tolist()}')

@@ -85,7 +85,7 @@ class StateChecks(Check):
         self.at_stop = False            # whether some coordinate is within the margin of an end stop
         self.residual = 0.0             # m, of the loops at the last state
         self._anchor = None             # (x, how far each may be from it) before a step that lasts; None: none did
-        self._deceleration = _of_coordinates(manipulator, declaration, declaration.deceleration)
+        self._deceleration = declaration.of_coordinates(manipulator.coordinates, declaration.deceleration)
         self.findings = []
         self.commands_received = True   # whether somebody does: the text on a machine that stands still depends on it
         room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
@@ -307,8 +307,8 @@ def _records(manipulator, declaration):
     limits, p = manipulator.coordinate_limits, declaration.plausibility
     channels = np.zeros(manipulator.dof, kernels.CHANNEL)
     channels['lower'], channels['upper'], channels['speed'] = limits.lower, limits.upper, limits.velocity
-    channels['margin'] = _of_coordinates(manipulator, declaration, declaration.soft_margin, 0.0)
-    channels['sticking'] = _of_coordinates(manipulator, declaration, declaration.freeze_travel, 0.0)
+    channels['margin'] = declaration.of_coordinates(manipulator.coordinates, declaration.soft_margin, 0.0)
+    channels['sticking'] = declaration.of_coordinates(manipulator.coordinates, declaration.freeze_travel, 0.0)
     memory = np.zeros(1, kernels.MEMORY)
     memory['jump'], memory['rise'] = p.jump_margin, RISE
     memory['step'] = VELOCITY_STEPS * p.velocity_residual
@@ -316,9 +316,3 @@ def _records(manipulator, declaration):
     memory['window'], memory['disagreement'] = round(p.velocity_window * SECOND), p.velocity_residual
     memory['lag'] = LAG * p.velocity_window
     return channels, memory
-
-
-def _of_coordinates(manipulator, declaration, values, otherwise=math.inf):
-    """Values (dof,) of coordinates that are actuators, of those (actuators,) that are declared."""
-    of_actuators = dict(zip(declaration.actuators, values))
-    return np.array([of_actuators.get(name, otherwise) for name in manipulator.coordinates], dtype=float)

@@ -3,6 +3,7 @@
 `tree` holds the modules and all scratch, so that a copy of it is a machine for another thread; `loops` holds what is
 constant of clusters, and is None where a machine has none: Numba then leaves out what only clusters need.
 """
+import copyreg
 from functools import cached_property
 from typing import NamedTuple
 
@@ -107,6 +108,10 @@ class Handle:
     def copy(self):
         """Return a handle with scratch, modules and environment of its own."""
         return Handle(self.tree.copy(), self.loops)
+
+
+# views would become arrays of their own
+copyreg.pickle(Handle, lambda handle: (Handle, (handle.tree, handle.loops)))
 
 
 def make_handle(sizes, modules, environment, loops=None):

@@ -28,7 +28,15 @@ from ..short_repr import short_repr
 from .cluster import sort_loops
 from .description import IDENTITY, SLIP_VELOCITY, Description, Pose
 from .frames import about_x, about_z, azimuth
-from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder, machine_size
+from .tree import (
+    body_parameters,
+    build_tree,
+    check_inertia,
+    inertia_problem,
+    looks_like_placeholder,
+    machine_size,
+    radius_of_gyration,
+)
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, strokes_within, wrap
 
 LIMIT_TOLERANCE = 1e-6      # of an initial position at a limit, as both are written with few digits [m, rad]
@@ -421,8 +429,7 @@ class _Builder:
             if link.inertial is None:
                 continue
             problem = inertia_problem(link.inertial)
-            mass = link.inertial.mass
-            radius = math.sqrt(np.linalg.eigvalsh(link.inertial.inertia)[-1].clip(0.0) / mass) if mass > 0 else 0.0
+            radius = radius_of_gyration(link.inertial) if link.inertial.mass > 0.0 else 0.0
             if radius > 2.0 * size > 0.0:
                 self.warnings.append(f"link '{link.name}' (line {link.line}): its radius of gyration is {radius:.3g} m "
                                      f'in a machine of at most {size:.3g} m; expected inertias in kg m^2')

@@ -112,6 +112,11 @@ def inertia_problem(inertial):
     return ''
 
 
+def radius_of_gyration(inertial):
+    """Return the largest radius of gyration [m] of an `Inertial` with a mass about its centre of mass."""
+    return float(np.sqrt(np.linalg.eigvalsh(inertial.inertia)[-1].clip(0.0) / inertial.mass))
+
+
 def machine_size(description):
     """Return a length that no two frames or centres of mass are apart: all joints stretched out in a line."""
     size = sum(np.linalg.norm(joint.origin.position) + (joint.upper - joint.lower if joint.type == 'prismatic' else 0.0)

@@ -211,6 +211,11 @@ class SafetyDeclaration:
 
     stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
 
+    def of_coordinates(self, names, values, otherwise=math.inf):
+        """Return values (n,) of coordinates by name from those (actuators,); `otherwise` of those that are none."""
+        of_actuators = dict(zip(self.actuators, values))
+        return np.array([of_actuators.get(name, otherwise) for name in names], dtype=float)
+
     @property
     def by_force(self):
         """(actuators,) bool: whether commands are efforts or pressures, which only the controller holds still."""

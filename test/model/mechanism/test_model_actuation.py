@@ -196,7 +196,7 @@ def slide(velocity='1', effort='9'):
 @pytest.mark.parametrize('call, what', [
     (limits_of, 'effort'), (limits_of, 'velocity'), (lambda m: m.load_chart('a', nodes=(2, 2)), 'effort'),
     (lambda m: Plant(m, period=0.01), 'effort'), (check_actuation, 'effort')])
-def test_actuator_with_a_limit_of_zero_is_named_to_whoever_needs_it(call, what):
+def test_actuator_with_a_limit_of_zero_is_named_where_it_is_needed(call, what):
     m = slide(**{what: '0'})
     warning, = m.machine.warnings
     assert re.match(rf"joint 'j' \(line 2\): an actuator with the {what} limit 0 does nothing", warning)
